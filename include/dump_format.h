@@ -16,6 +16,7 @@
  *   DUMP_REGION_NOTES        arena of texts: what is not seen (written by memattach)
  *   DUMP_REGION_RATES        arena of changes of the rate     (written by memattach)
  *   DUMP_REGION_PATHS        arena of texts: sys.path         (written by memattach)
+ *   DUMP_REGION_JAVA         arena of Java methods and frames (written by memattach)
  *   DUMP_REGION_SYMBOLS      names of the frames              (appended to the file when the session has ended)
  *
  * Hash tables grow by levels: when the youngest level fills up, memattach publishes another of at least twice the
@@ -40,7 +41,8 @@
 
 /* header.features: a reader must refuse a file with a bit that it does not know. */
 #define DUMP_FEATURE_EXACT (1ull << 0) /* rate 1: every allocation is recorded, weight 1 */
-#define DUMP_FEATURES_KNOWN DUMP_FEATURE_EXACT
+#define DUMP_FEATURE_JAVA (1ull << 1)  /* frames of stacks may be those of Java code (DUMP_FRAME_JAVA) */
+#define DUMP_FEATURES_KNOWN (DUMP_FEATURE_EXACT | DUMP_FEATURE_JAVA)
 
 /* header.session_flags: a reader may pass over a bit that it does not know. */
 #define DUMP_SESSION_MMAP (1u << 0) /* anonymous mappings are sampled, too (--mmap) */
@@ -99,6 +101,7 @@ enum dump_region_kind {
 	DUMP_REGION_RATES = 8,
 	DUMP_REGION_SYMBOLS = 9, /* in the file only, at most one */
 	DUMP_REGION_PATHS = 10,
+	DUMP_REGION_JAVA = 11,
 };
 
 struct dump_region {
@@ -155,7 +158,7 @@ struct dump_header {
 	uint64_t files_start_bytes;    /* resident pages of files before the attach (RssFile); 0: both unknown */
 	uint64_t files_end_bytes;      /* the same after the detach; 0: both unknown */
 	uint32_t session_flags;        /* DUMP_SESSION_… */
-	uint32_t reserved_;
+	uint32_t java_version;         /* of the HotSpot that is in the stacks, as 17; 0: none is */
 
 	_Alignas(64) uint64_t history_next; /* (atomic) number of history blocks ever handed out */
 	/*
@@ -221,8 +224,8 @@ struct dump_live_record {
 #define DUMP_INDEX_REFERENCE(word) ((uint32_t)(word))
 #define DUMP_INDEX_CHECK(word) ((uint32_t)((word) >> 32))
 
-/* A region of kind STACKS, MODULES, THREADS, NOTES, RATES or PATHS starts with this, then records follow, each aligned
- * to 16. */
+/* A region of kind STACKS, MODULES, THREADS, NOTES, RATES, PATHS or JAVA starts with this, then records follow, each
+ * aligned to 16. */
 struct dump_arena {
 	uint64_t used; /* (atomic) bytes handed out after this header; may exceed the room: then the arena is full */
 	uint64_t reserved_[7];
@@ -248,7 +251,8 @@ struct dump_arena {
 
 /*
  * A stack, interned once. frames[0] is the caller of the allocation function; each is a return address (look up address
- * - 1) in its low 48 bits and the id of its module in the upper 16 (0: in no known module). The sums are over all
+ * - 1) in its low 48 bits and the id of its module in the upper 16 (0: in no known module), or one of Java code
+ * (DUMP_FRAME_JAVA). The sums are over all
  * samples taken with this stack since the session began, w = 1 / p, p = 1 - exp(-S/R) (S counted as 1 if 0; p = 1 if R
  * is 1). What was allocated is estimated by taken + excess: a sample of weight 1 adds to integers alone. Samples that
  * were freed again are those that are neither in LIVE regions nor unkept.
@@ -281,7 +285,18 @@ struct dump_stack {
 #define DUMP_PYTHON_ENTRY(f) ((uint32_t)(f) >> 31)
 #define DUMP_PYTHON_OFFSET(f) ((int32_t)((uint32_t)(f) & 0x7fffffffu) - 2)
 #define DUMP_FRAME_ADDRESS(f) ((f) & 0xffffffffffffull)
-#define DUMP_FRAME_MODULE(f) ((uint32_t)((f) >> 48))
+#define DUMP_FRAME_MODULE(f) (DUMP_FRAME_IS_JAVA(f) ? 0u : (uint32_t)((f) >> 48))
+/*
+ * A frame of Java code of HotSpot, among the native ones, has bit 47, which no address of a program has. The low 47
+ * bits are either in its code cache: a return address in a piece of code, of whose compile_id the upper 16 bits are the
+ * low ones; or a Method that the interpreter runs, with the low 16 bits of the address of the bytecode: no method has
+ * more than 65535 bytes of these. What it is called is in the region JAVA, under the same word, or nobody knows it.
+ */
+#define DUMP_FRAME_JAVA (1ull << 47)
+#define DUMP_FRAME_IS_JAVA(f) ((uint32_t)((f) >> 47) & 1u)
+#define DUMP_JAVA_FRAME(address, tag) ((uint64_t)(uint16_t)(tag) << 48 | DUMP_FRAME_JAVA | (address))
+#define DUMP_JAVA_ADDRESS(f) ((f) & (DUMP_FRAME_JAVA - 1))
+#define DUMP_JAVA_TAG(f) ((uint16_t)((f) >> 48))
 
 /*
  * A code object of CPython, copied while a frame held it, stored and found by its hash as a stack is: the hash is of
@@ -422,6 +437,42 @@ struct dump_path {
 #define DUMP_PATHS_BYTES_MAX (128u << 10) /* of all texts, each with its NUL */
 
 /*
+ * A region of kind JAVA: methods of Java, and frames that are in them. Names were read and proved by memattach while
+ * the JVM had them. A frame comes behind the methods that it names, each but once.
+ */
+enum dump_java_kind {
+	DUMP_JAVA_METHOD = 1,
+	DUMP_JAVA_CALLS = 2,
+};
+struct dump_java_method {
+	uint32_t bytes;         /* of this record, released last; 0 ends the arena */
+	uint16_t kind;          /* DUMP_JAVA_METHOD */
+	uint16_t name_bytes;    /* of the name, with its NUL */
+	uint32_t id;            /* 1, 2, 3 … */
+	uint32_t flags;
+	char text[];            /* name, "java.util.zip.Deflater.init"; file, "Deflater.java" or "": NUL-terminated */
+};
+#define DUMP_JAVA_STUB 1u       /* no method but code of HotSpot's own, as HotSpot calls it */
+struct dump_java_call {
+	uint32_t method;        /* id */
+	int32_t line;           /* 0 not known */
+};
+/* A frame as in the stacks, and its calls, innermost first: all but the last are inlined into the next one. */
+struct dump_java_calls {
+	uint32_t bytes;         /* of this record, released last; 0 ends the arena */
+	uint16_t kind;          /* DUMP_JAVA_CALLS */
+	uint16_t count;         /* 1 … DUMP_JAVA_DEPTH_MAX */
+	uint64_t frame;
+	uint32_t gone;          /* (atomic) not 0: the method is gone, another may have this frame: it has no name */
+	uint32_t reserved_;
+	struct dump_java_call calls[];
+};
+#define DUMP_JAVA_DEPTH_MAX 128u
+#define DUMP_JAVA_TEXT_MAX 1024u /* of name and file, with both NUL */
+#define DUMP_JAVA_METHODS_MAX (1u << 18)
+#define DUMP_JAVA_FRAMES_MAX (1u << 18)
+
+/*
  * A region of kind SYMBOLS: what the frames of the stacks of this dump are called, so that a report needs none of the
  * files that the target had. The region is appended to the last copy of the dump: its bytes first, then its descriptor,
  * then region_count. The structure below is followed by place_count places, ascending by frame; module_count modules;
@@ -487,6 +538,8 @@ DUMP_ASSERT_(sizeof(struct dump_module) == 96, "dump_module");
 DUMP_ASSERT_(sizeof(struct dump_thread) == 24, "dump_thread");
 DUMP_ASSERT_(sizeof(struct dump_rate_change) == 48, "dump_rate_change");
 DUMP_ASSERT_(sizeof(struct dump_path) == 8, "dump_path");
+DUMP_ASSERT_(sizeof(struct dump_java_method) == 16, "dump_java_method");
+DUMP_ASSERT_(sizeof(struct dump_java_calls) == 24, "dump_java_calls");
 DUMP_ASSERT_(sizeof(struct dump_symbols) == 32, "dump_symbols");
 DUMP_ASSERT_(sizeof(struct dump_symbol_place) == 16, "dump_symbol_place");
 DUMP_ASSERT_(sizeof(struct dump_symbol_module) == 12, "dump_symbol_module");

@@ -14,6 +14,10 @@
  * - Code whose frame_words is not 0: its frame has so many words, the last two of which are the saved frame pointer and
  *   the return address.
  * - Other code has no frame that is described, and code of continuations has callers elsewhere: a walk ends there.
+ *
+ * What a frame is recorded as (dump_format.h: DUMP_FRAME_JAVA): of the interpreter, the words -3 and -8 from the frame
+ * pointer on, which are its Method and the address of the bytecode that runs; of other code, its compile_id. Where the
+ * return address is the code's deoptimisation handler, the one of before is kept in the frame.
  */
 #ifndef MEMATTACH_JAVA_LAYOUT_H
 #define MEMATTACH_JAVA_LAYOUT_H
@@ -21,7 +25,7 @@
 #include <stdint.h>
 
 #define JAVA_HEAPS_MAX  8u
-#define JAVA_BLOB_BYTES 256u /* of a block from its start on: what is read of it lies in here */
+#define JAVA_BLOB_BYTES 512u /* of a block from its start on: what is read of it lies in here */
 #define JAVA_NO_SEGMENT 255u
 
 /* The words are HotSpot's own and grow; the rest stays. */
@@ -43,7 +47,10 @@ struct java_layout {
 	uint32_t heap_count;
 	uint32_t block_used;  /* offset of a byte in a block's header; 0: it is free */
 	uint32_t frame_words; /* offset of int32 CodeBlob::_frame_size from the start of a block */
-	uint32_t reserved_;
+	uint32_t compile_id;  /* offset of int32 nmethod::_compile_id from there: other code has anything there */
+	uint32_t original;    /* … of int32 nmethod::_orig_pc_offset, which is one from the stack pointer on */
+	uint32_t handlers[2]; /* … of where deoptimisation handlers are; 0: of none */
+	uint32_t handler_base; /* they are int32, from so many bytes behind the start of a block on; 0: addresses */
 	struct java_code_heap heaps[JAVA_HEAPS_MAX];
 };
 

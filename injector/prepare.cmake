@@ -39,6 +39,8 @@ add_library(memattach_prepare STATIC
   java/java_inside.c
   java/java_method.c
   java/java_proof.c
+  java/java_frame.c
+  java/java_unloads.c
   java/java_stack.c
   java/java_structures.c
   java/java_tables.c

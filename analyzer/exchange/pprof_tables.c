@@ -118,7 +118,7 @@ static void put_location(struct pprof *p, size_t i)
 	const struct place_entry *entry = &p->base.places.list[i];
 
 	proto_number(&p->message, LOCATION_ID, p->base.gap_count + 1u + i);
-	if (!python_places_have(&p->base.report->images, entry->place)) {
+	if (!source_places_have(&p->base.report->images, entry->place)) {
 		proto_number(&p->message, LOCATION_MAPPING, p->base.mappings[PLACE_IMAGE(entry->place)].number);
 		proto_number(&p->message, LOCATION_ADDRESS, place_call(entry->place));
 	}

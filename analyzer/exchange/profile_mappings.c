@@ -57,7 +57,7 @@ static void measure(struct profile *p)
 	for (size_t i = 0; i < p->places.count; i++) {
 		const struct place_entry *entry = &p->places.list[i];
 		struct profile_mapping *m = &p->mappings[PLACE_IMAGE(entry->place)];
-		if (python_places_have(images, entry->place))
+		if (source_places_have(images, entry->place))
 			continue; /* it has no addresses */
 		note_address(m, place_call(entry->place));
 		m->number = 1;

@@ -130,7 +130,7 @@ static int put_frame(struct dhat *d, uint64_t place, const struct location *l)
 	const char *file = l->file ? l->file : image ? d->report->images.list[image].path : NULL;
 	const char *function = name_clean(&d->function, l->function ? l->function : "???");
 	const char *clean = name_clean(&d->file, file ? file : "");
-	uint64_t address = python_places_have(&d->report->images, place) ? 0 : PLACE_OFFSET(place);
+	uint64_t address = source_places_have(&d->report->images, place) ? 0 : PLACE_OFFSET(place);
 	AUTO_FREE char *text = NULL;
 	char line[16] = "";
 

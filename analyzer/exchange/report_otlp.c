@@ -197,10 +197,14 @@ static void put_line(struct otlp *o, uint32_t name, const struct location *l)
 
 static void put_location(struct otlp *o, size_t i)
 {
+	/* Values of profile.frame.type, of OpenTelemetry's conventions. */
+	static const char *const types[] = {
+		[IMAGE_NATIVE] = "native", [IMAGE_PYTHON] = "cpython", [IMAGE_JAVA] = "jvm"
+	};
 	const struct place_entry *entry = &o->base.places.list[i];
-	bool python = python_places_have(&o->base.report->images, entry->place);
+	const enum image_language language = source_places_language(&o->base.report->images, entry->place);
 
-	if (!python) {
+	if (!language) {
 		proto_number(&o->message, LOCATION_MAPPING, o->base.mappings[PLACE_IMAGE(entry->place)].number);
 		proto_number(&o->message, LOCATION_ADDRESS, place_call(entry->place));
 	}
@@ -208,7 +212,7 @@ static void put_location(struct otlp *o, size_t i)
 		const struct location *l = place_location(o->base.report, entry, k);
 		put_line(o, profile_frame_name(&o->base, entry, l), l);
 	}
-	put_attribute(o, &o->message, LOCATION_ATTRIBUTES, "profile.frame.type", python ? "cpython" : "native");
+	put_attribute(o, &o->message, LOCATION_ATTRIBUTES, "profile.frame.type", types[language]);
 	put_entry(o, TABLE_LOCATION);
 }
 

@@ -198,7 +198,7 @@ static int put_frame(const struct html_tree *t, struct json *j, uint32_t frame, 
 	s = s ? s : html_put_name(j, file_of(t, frame), buffer);
 	json_number(j, NULL, entry->line);
 	json_unsigned(j, NULL,
-	              !t->report->options.show_std && !python_places_have(&t->report->images, entry->place) &&
+	              !t->report->options.show_std && !source_places_have(&t->report->images, entry->place) &&
 	                      fold_is_standard(name_of(t, frame), NULL));
 	json_array_end(j);
 	return s;

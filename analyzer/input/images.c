@@ -14,7 +14,7 @@
 
 static bool same_image(const struct image *image, const struct dump_module *m, const char *path)
 {
-	if (image->python || image->build_id_bytes != m->build_id_bytes)
+	if (image->language || image->build_id_bytes != m->build_id_bytes)
 		return false;
 	if (m->build_id_bytes)
 		return !memcmp(image->build_id, m->build_id, m->build_id_bytes);
@@ -106,17 +106,17 @@ done:
 }
 
 /* A list of images has room for 65535 of all kinds. */
-#define PYTHON_MODULES_MAX 16384u
-#define OTHER_MODULES "(other Python modules)"
+#define MODULES_MAX 16384u
+#define OTHER_MODULES "(other modules)"
 
-uint32_t images_add_python(struct images *images, const char *module)
+uint32_t images_add_module(struct images *images, enum image_language language, const char *module)
 {
-	const char *name = images->python_count < PYTHON_MODULES_MAX ? module : OTHER_MODULES;
-	uint64_t hash = hash_bytes(1, name, strlen(name));
+	const char *name = images->module_count < MODULES_MAX ? module : OTHER_MODULES;
+	uint64_t hash = hash_bytes(language, name, strlen(name));
 	const uint32_t *known;
 
 	for (; (known = map_find(&images->image_of, hash)); hash++)
-		if (images->list[*known].python && !strcmp(images->list[*known].path, name))
+		if (images->list[*known].language == language && !strcmp(images->list[*known].path, name))
 			return *known;
 	if (images->count == MODULE_IDS || !grow_list(images->list, images->count))
 		return 0;
@@ -125,8 +125,8 @@ uint32_t images_add_python(struct images *images, const char *module)
 		free(path);
 		return 0;
 	}
-	images->list[images->count] = (struct image){ .path = path, .python = true };
-	images->python_count++;
+	images->list[images->count] = (struct image){ .path = path, .language = language };
+	images->module_count++;
 	return images->count++;
 }
 
@@ -145,7 +145,7 @@ void images_done(struct images *images)
 		free(images->list[i].path);
 	free(images->list);
 	map_done(&images->image_of);
-	python_places_done(&images->python);
+	source_places_done(&images->sources);
 	*images = (struct images){ 0 };
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The program files behind the modules of a dump. A module is one mapping of a file at one address; an image is the
- * file, or a module of Python (python_places.h). Frames become places (image, offset from the load bias): the same in
- * every process and after every dlopen, so stacks compare equal where the code is the same.
+ * file, or a module of Python or a package of Java (source_places.h). Frames become places (image, offset from the load
+ * bias): the same in every process and after every dlopen, so stacks compare equal where the code is the same.
  */
 #ifndef MEMATTACH_IMAGES_H
 #define MEMATTACH_IMAGES_H
@@ -12,7 +12,7 @@
 
 #include "dump/dump_reader.h"
 #include "base/map.h"
-#include "input/python_places.h"
+#include "input/source_places.h"
 
 /* Image in the upper 16 bits, 0: none; offset in the lower 48, the plain address if there is no image. */
 
@@ -34,8 +34,8 @@ static inline uint64_t place_call(uint64_t place)
 struct image {
 	char *path; /* as the target's memory map named it, without " (deleted)" */
 	bool deleted;
-	bool python;    /* no file but a module of Python: path is what it is called (python_files.h) */
-	uint32_t flags; /* DUMP_MODULE_* */
+	enum image_language language; /* not NATIVE: no file but a module, path is what it is called (python_files.h) */
+	uint32_t flags;               /* DUMP_MODULE_* */
 	uint32_t build_id_bytes;
 	uint8_t build_id[DUMP_BUILD_ID_MAX];
 	uint64_t low, high;         /* the addresses of the file that were mapped, less the load bias; 0: not known */
@@ -48,8 +48,8 @@ struct images {
 	struct image *list; /* list[0] stands for no image */
 	uint32_t count;
 	struct map image_of;   /* hash of the build-id, or of the path -> index in list; collisions step by one */
-	uint32_t python_count; /* of those that are modules of Python */
-	struct python_places python;
+	uint32_t module_count; /* of those that are no files */
+	struct source_places sources;
 };
 
 /* Where one dump had them. */
@@ -70,9 +70,9 @@ void images_done(struct images *images);
 int images_add(struct images *images, struct dump *dump, const char *root, struct image_map *map) WARN_UNUSED;
 void image_map_done(struct image_map *map);
 
-/* The image of a module of Python, a new one if there is none yet; where there are too many, one that stands for the
- * rest. 0: no memory, or no room. */
-uint32_t images_add_python(struct images *images, const char *module);
+/* The image of a module of a language that is not native, a new one if there is none yet; where there are too many, one
+ * that stands for the rest. 0: no memory, or no room. */
+uint32_t images_add_module(struct images *images, enum image_language language, const char *module);
 
 /* The place of a frame word of that dump. */
 uint64_t images_place(const struct image_map *map, uint64_t frame);

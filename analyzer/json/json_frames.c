@@ -58,9 +58,11 @@ static int module_number(struct json_frames *f, uint32_t image, uint32_t *number
 }
 
 /* A language is only said where it is certain. */
-static void put_frame(const struct report *r, struct json *j, uint64_t place, const struct location *l, uint32_t module,
-                      bool python)
+static void put_frame(const struct report *r, struct json *j, uint64_t place, const struct location *l, uint32_t module)
 {
+	static const char *const languages[] = { [IMAGE_PYTHON] = "python", [IMAGE_JAVA] = "java" };
+	const enum image_language language = source_places_language(&r->images, place);
+
 	json_object_line(j, NULL);
 	if (l->function)
 		json_string(j, "function", l->function);
@@ -70,14 +72,14 @@ static void put_frame(const struct report *r, struct json *j, uint64_t place, co
 		json_unsigned(j, "line", (uint64_t)l->line);
 	if (PLACE_IMAGE(place))
 		json_unsigned(j, "module", module);
-	if (!python)
+	if (!language)
 		json_hex(j, "address", PLACE_OFFSET(place));
 	json_flag(j, "inlined", l->inlined);
-	const char *kind = python ? NULL : folding_kind(r, place, l);
+	const char *kind = language ? NULL : folding_kind(r, place, l);
 	if (kind)
 		json_string(j, "kind", kind);
-	if (python)
-		json_string(j, "language", "python");
+	if (language)
+		json_string(j, "language", languages[language]);
 	json_object_end(j);
 }
 
@@ -91,8 +93,7 @@ static int put_frames(struct json_frames *f, struct json *j)
 		if (image && module_number(f, image, &module))
 			return -ENOMEM;
 		for (uint32_t k = 0; k < entry->count; k++)
-			put_frame(f->report, j, entry->place, place_location(f->report, entry, k), module,
-			          python_places_have(&f->report->images, entry->place));
+			put_frame(f->report, j, entry->place, place_location(f->report, entry, k), module);
 	}
 	json_array_end(j);
 	return 0;

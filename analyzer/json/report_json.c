@@ -316,6 +316,20 @@ static void put_python(struct json *j, const struct report *r)
 	json_object_end(j);
 }
 
+static void put_java(struct json *j, const struct report *r)
+{
+	if (!r->java.version) {
+		json_string(j, "java", NULL);
+		return;
+	}
+	json_object(j, "java");
+	json_unsigned(j, "version", r->java.version);
+	json_unsigned(j, "samples", r->java.samples);
+	json_unsigned(j, "samples_complete", r->java.complete);
+	json_bool(j, "native", r->options.native);
+	json_object_end(j);
+}
+
 static void put_own_code(struct json *j, const struct report *r)
 {
 	json_object(j, "own_code");
@@ -472,6 +486,7 @@ int report_json(const struct report *r, FILE *out)
 	put_view(&j, r);
 	put_samples(&j, r);
 	put_python(&j, r);
+	put_java(&j, r);
 	put_own_code(&j, r);
 	put_skipped(&j, r);
 	json_number(&j, "detection_limit_bytes", report_detection_limit(r));

@@ -172,16 +172,21 @@ static int on_rate(void *arg, const struct dump_rate_change *change)
 	return 0;
 }
 
-/* Native and Python frames become places; there may be fewer of them. */
-static void place_stack(struct stack_maker *maker, struct live_stack *stack)
+/* Native, Python and Java frames become places. */
+static int place_stack(struct stack_maker *maker, struct live_stack *stack)
 {
 	struct dump_stack_copy copy = { .stack = { .frame_count = stack->place_count, .flags = stack->flags } };
 	struct stack_places places;
 
 	memcpy(copy.frames, stack->places, (stack->place_count + dump_python_count(&copy)) * sizeof copy.frames[0]);
 	stack_places_make(maker, &copy, &places);
-	memcpy(stack->places, places.list, places.count * sizeof places.list[0]);
+	uint64_t *list = realloc(stack->places, places.count * sizeof places.list[0] + 1);
+	if (!list)
+		return -ENOMEM;
+	memcpy(list, places.list, places.count * sizeof places.list[0]);
+	stack->places = list;
 	stack->place_count = places.count;
+	return 0;
 }
 
 /* The frames of stacks that are new, by the modules as they are now. */
@@ -206,7 +211,7 @@ static int make_places(struct live_heap *h, struct dump *dump)
 		r = stack_maker_init(&maker, dump, &modules, &h->images, NULL, false);
 	for (; !r && h->placed < h->count; h->placed++)
 		if (h->list[h->placed].place_count || h->list[h->placed].flags)
-			place_stack(&maker, &h->list[h->placed]);
+			r = place_stack(&maker, &h->list[h->placed]);
 	stack_maker_done(&maker);
 	image_map_done(&modules);
 	return r;

@@ -53,7 +53,7 @@ void live_names_set(struct live_names *n, struct live_heap *heap, enum group_by 
 
 static const struct location *locations(const struct live_heap *heap, uint64_t place, size_t *count)
 {
-	const struct location *python = python_places_find(&heap->images, place);
+	const struct location *python = source_places_find(&heap->images, place);
 
 	*count = 1;
 	if (python)
@@ -83,7 +83,7 @@ static struct own find_own(const struct live_names *n, const struct live_heap *h
 	bool python = n->by == BY_LINE || n->by == BY_FILE || (n->by != BY_MODULE && !n->show_std);
 
 	for (size_t i = first.frame; python && i < stack->place_count; i++)
-		if (python_places_have(&heap->images, stack->places[i]))
+		if (source_places_have(&heap->images, stack->places[i]))
 			return (struct own){ i, 0 };
 	if (n->show_std || n->by == BY_MODULE || !heap->symbols)
 		return first;

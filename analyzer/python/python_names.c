@@ -47,8 +47,8 @@ static uint64_t look_up(struct python_names *n, uint64_t frame)
 	n->work += n->code->code.data_bytes;
 	dump_code_name(n->code, function);
 	dump_code_file(n->code, file);
-	return python_places_add(n->images, &n->path, function, file,
-	                         dump_code_line(n->code, DUMP_PYTHON_OFFSET(frame)));
+	return source_places_add_python(n->images, &n->path, function, file,
+	                                dump_code_line(n->code, DUMP_PYTHON_OFFSET(frame)));
 }
 
 uint64_t python_names_place(struct python_names *n, uint64_t frame, bool *known)
@@ -66,5 +66,5 @@ uint64_t python_names_place(struct python_names *n, uint64_t frame, bool *known)
 		n->count++;
 	}
 	*known = n->places[*at];
-	return *known ? n->places[*at] : python_places_add(n->images, &n->path, UNKNOWN, "", 0);
+	return *known ? n->places[*at] : source_places_add_python(n->images, &n->path, UNKNOWN, "", 0);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From the Python frames of a dump to places (python_places.h). Each frame is looked up once, each code object read
+/* From the Python frames of a dump to places (source_places.h). Each frame is looked up once, each code object read
  * seldom more than once, and a dump whose records ask for more work than a real one does loses names, not time. */
 #ifndef MEMATTACH_PYTHON_NAMES_H
 #define MEMATTACH_PYTHON_NAMES_H

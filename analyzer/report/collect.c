@@ -241,6 +241,16 @@ static void count_python(struct build *b, const struct dump_stack *stack, const 
 	python->complete += places->python_complete ? stack->taken_count : 0;
 }
 
+static void count_java(struct build *b, const struct dump_stack *stack, const struct stack_places *places)
+{
+	struct report_java *java = &b->report->java;
+
+	if (!places->java || is_before(b))
+		return;
+	java->samples += stack->taken_count;
+	java->complete += places->java_complete ? stack->taken_count : 0;
+}
+
 /* Where samples are left out, their frees still say what the figures are worth. */
 static bool is_empty(const struct build *b, const struct part *part)
 {
@@ -291,6 +301,7 @@ static int make_rows(struct build *b)
 		if (known) {
 			stack_places_make(&b->stacks, &copy, &places);
 			count_python(b, &copy.stack, &places);
+			count_java(b, &copy.stack, &places);
 			count_own_code(b, &copy.stack, &places);
 		}
 		progress_at(r->options.progress, "adding up stacks", i, b->samples.count);
@@ -552,6 +563,8 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 		s = stack_maker_init(&b.stacks, dump, &b.modules, &r->images, r->symbols, r->options.native);
 	if (dump_header(dump)->python_version)
 		r->python.version = dump_header(dump)->python_version;
+	if (dump_header(dump)->java_version)
+		r->java.version = dump_header(dump)->java_version;
 	if (!s)
 		s = read_views(&b, &options);
 	if (!s)

@@ -73,7 +73,7 @@ static uint32_t match_image(struct filter *f, uint32_t image)
 static const struct location *all_locations(const struct filter *f, uint64_t place, size_t *count)
 {
 	static const struct location nothing;
-	const struct location *python = python_places_find(f->images, place);
+	const struct location *python = source_places_find(f->images, place);
 
 	*count = 1;
 	if (python)

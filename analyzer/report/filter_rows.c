@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/index_list.h"
-#include "python/python_merge.h"
+#include "report/stack_places.h"
 
 static void drop_rows(struct rows *rows)
 {
@@ -23,7 +23,7 @@ static void drop_rows(struct rows *rows)
 
 static int add_shorter(struct report *r, struct rows *rows, const struct report_row *old)
 {
-	uint64_t places[PYTHON_MERGED_MAX];
+	uint64_t places[STACK_PLACES_MAX];
 	bool cut;
 
 	if (old->frame_count)

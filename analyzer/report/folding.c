@@ -37,7 +37,7 @@ static bool is_unnamed(const struct report *r, uint64_t place)
 {
 	size_t n;
 
-	return PLACE_IMAGE(place) && !python_places_have(&r->images, place) &&
+	return PLACE_IMAGE(place) && !source_places_have(&r->images, place) &&
 	       !report_locations(r, place, &n)->function;
 }
 
@@ -103,7 +103,7 @@ const char *folding_kind(const struct report *r, uint64_t place, const struct lo
 static bool first_python(const struct report *r, const struct report_row *row, struct report_own *own)
 {
 	for (uint32_t i = 0; i < row->frame_count; i++)
-		if (python_places_have(&r->images, row->frames[i])) {
+		if (source_places_have(&r->images, row->frames[i])) {
 			*own = (struct report_own){ i, 0 };
 			return true;
 		}
@@ -189,7 +189,7 @@ static int add_package(struct folded_stack *s, const struct report *r, const str
 static int add_frame(struct folded_stack *s, const struct report *r, uint64_t place, const struct location *l,
                      size_t frame, const char **run)
 {
-	bool folds = r->symbols && !r->options.show_std && !python_places_have(&r->images, place);
+	bool folds = r->symbols && !r->options.show_std && !source_places_have(&r->images, place);
 	const char *name = folds ? fold_run(l->function, l->file) : NULL;
 	bool again = name && *run && !strcmp(name, *run);
 
@@ -202,6 +202,14 @@ static int add_frame(struct folded_stack *s, const struct report *r, uint64_t pl
 	return 0;
 }
 
+/* The first frame that is listed by itself: those before it are a package, but for one that Java has called. */
+static size_t first_listed(const struct report *r, const struct report_row *row, size_t own)
+{
+	const bool java = source_places_language(&r->images, row->frames[own]) == IMAGE_JAVA;
+
+	return java && own == 1 && !r->options.native ? 0 : own;
+}
+
 int folded_stack_make(struct folded_stack *s, const struct report *r, const struct report_row *row)
 {
 	struct report_own own = row->frame_count ? report_own(r, row) : (struct report_own){ 0, 0 };
@@ -210,9 +218,10 @@ int folded_stack_make(struct folded_stack *s, const struct report *r, const stru
 	int e = 0;
 
 	s->count = 0;
-	if (own.frame && python_places_have(&r->images, row->frames[own.frame]))
-		e = add_package(s, r, row, own.frame);
-	for (size_t i = own.frame; !e && i < end; i++) {
+	const size_t first = row->frame_count ? first_listed(r, row, own.frame) : 0;
+	if (first && source_places_have(&r->images, row->frames[first]))
+		e = add_package(s, r, row, first);
+	for (size_t i = first; !e && i < end; i++) {
 		size_t n;
 		const struct location *list = report_locations(r, row->frames[i], &n);
 		for (size_t k = i == own.frame ? own.location : 0; !e && k < n; k++) {

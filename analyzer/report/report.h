@@ -127,6 +127,12 @@ struct report_python {
 	uint64_t samples, complete; /* taken, and of these, those whose Python frames are all there and known */
 };
 
+/* The same of Java. */
+struct report_java {
+	uint32_t version;           /* of HotSpot, as 17, of the last dump that has one; 0: none */
+	uint64_t samples, complete; /* … and of these, those whose Java frames are all there and have names */
+};
+
 /* Of stacks through code in no module, which the process has made itself; of a pair, the newer ones. */
 struct report_own_code {
 	uint64_t samples; /* taken, of all stacks */
@@ -175,6 +181,7 @@ struct report {
 	struct report_times times;          /* if options ask for it */
 	struct report_memory memory;
 	struct report_python python;
+	struct report_java java;
 	struct report_own_code own_code;
 	struct trust_evidence evidence; /* collected by judge.h; */
 	struct trust trust;             /* what it says */

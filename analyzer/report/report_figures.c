@@ -167,7 +167,7 @@ static bool starts(const struct report *r, uint64_t place)
 	const struct image *image = &r->images.list[PLACE_IMAGE(place)];
 	size_t n;
 
-	if (image->python)
+	if (image->language)
 		return false;
 	const struct location *list = report_locations(r, place, &n);
 

@@ -204,7 +204,7 @@ static void open_in_worker(struct symbols *s, uint32_t i, struct image_symbols *
 
 static struct image_symbols *open_image(struct symbols *s, uint32_t i)
 {
-	bool is_file = i && i < s->images->count && !s->images->list[i].python;
+	bool is_file = i && i < s->images->count && s->images->list[i].language == IMAGE_NATIVE;
 	struct image_symbols *image = is_file ? image_entry(s, i) : NULL;
 
 	if (!image)
@@ -420,7 +420,7 @@ static void ask_all(struct symbols *s, uint64_t *places, size_t count)
 
 static bool is_new(const struct symbols *s, uint64_t place, const uint64_t *others, size_t count)
 {
-	if (python_places_have(s->images, place))
+	if (source_places_have(s->images, place))
 		return false;
 	for (size_t i = 0; i < count; i++)
 		if (others[i] == place)
@@ -447,7 +447,7 @@ void symbols_want(struct symbols *s, const uint64_t *places, size_t count)
 
 const struct location *symbols_find(struct symbols *s, uint64_t place, size_t *count)
 {
-	const struct location *python = python_places_find(s->images, place);
+	const struct location *python = source_places_find(s->images, place);
 	const uint32_t *at = map_find(&s->known_at, place);
 
 	*count = 1;

@@ -31,7 +31,7 @@ static const char *plural_of(enum group_by by)
 	return names[by];
 }
 
-/* Of Python as python_places_short has it, else the last components; with its line. */
+/* Of Python as source_places_short has it, else the last components; with its line. */
 static void put_short_file(const struct report *r, const char *name, char out[LINE_TEXT])
 {
 	const char *colon = r->options.by == BY_LINE ? strrchr(name, ':') : NULL;
@@ -39,7 +39,7 @@ static void put_short_file(const struct report *r, const char *name, char out[LI
 	char file[LINE_TEXT], text[LINE_TEXT];
 
 	snprintf(file, sizeof file, "%.*s", (int)n, name);
-	const char *shown = python_places_short(&r->images.python, file);
+	const char *shown = source_places_short(&r->images.sources, file);
 	if (shown == file) {
 		printable_copy(text_short_path(name), out, LINE_TEXT);
 		return;

@@ -265,22 +265,34 @@ static void put_samples(const struct text *t)
 	putc('\n', t->out);
 }
 
-static void put_python(const struct text *t)
+/* In how many stacks a language is. */
+static void put_language(const struct text *t, const char *label, const char *version, uint64_t in, uint64_t complete)
 {
-	const struct report_python *python = &t->report->python;
-	char version[PYTHON_VERSION_TEXT], samples[40], share[16];
+	char samples[40], share[16];
 
-	if (!python->version)
-		return;
-	text_label(t, "Python");
-	fputs(report_python_version(python->version, version), t->out);
-	if (python->samples)
+	text_label(t, label);
+	fputs(version, t->out);
+	if (in)
 		fprintf(t->out, ", in the stacks of %s %s; %s of these have all of its frames",
-		        text_grouped((double)python->samples, samples), text_samples(python->samples),
-		        text_percent(fmin(1, (double)python->complete / (double)python->samples), share));
+		        text_grouped((double)in, samples), text_samples(in),
+		        text_percent(fmin(1, (double)complete / (double)in), share));
 	else
 		fputs(", in no stack", t->out);
 	putc('\n', t->out);
+}
+
+static void put_languages(const struct text *t)
+{
+	const struct report_python *python = &t->report->python;
+	const struct report_java *java = &t->report->java;
+	char version[PYTHON_VERSION_TEXT];
+
+	if (python->version)
+		put_language(t, "Python", report_python_version(python->version, version), python->samples,
+		             python->complete);
+	snprintf(version, sizeof version, "HotSpot %u", java->version);
+	if (java->version)
+		put_language(t, "Java", version, java->samples, java->complete);
 }
 
 /* Losses by name, and what they do to the figures. */
@@ -409,7 +421,7 @@ void text_facts(const struct text *t)
 	put_rate(t);
 	put_cost(t);
 	put_samples(t);
-	put_python(t);
+	put_languages(t);
 	put_window(t);
 	put_memory(t);
 }

@@ -210,7 +210,8 @@ size_t text_holders(const struct text *t)
 		fputs("    none\n", t->out);
 	text_chosen(t);
 	if (folded)
-		fputs("    frames of allocators, of the standard library and below Python are folded: --full-stacks "
+		fputs("    frames of allocators, of the standard library and below Python and Java are folded: "
+		      "--full-stacks "
 		      "shows them\n",
 		      t->out);
 	if (none && r->largest_rate > 1)

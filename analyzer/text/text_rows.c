@@ -27,8 +27,8 @@ struct line {
 /* Of Python below the directory of packages, or of the program. */
 static const char *short_path(const struct report *r, uint64_t place, const char *path)
 {
-	if (python_places_have(&r->images, place))
-		return r->options.full_names ? path : python_places_short(&r->images.python, path);
+	if (source_places_have(&r->images, place))
+		return r->options.full_names ? path : source_places_short(&r->images.sources, path);
 	return text_short_path(path);
 }
 
@@ -66,7 +66,7 @@ static void make_line(const struct text *t, uint64_t place, const struct locatio
 
 	line->inlined = l->inlined;
 	line->module[0] = 0;
-	if (PLACE_IMAGE(place) && !image->python) /* its file says the same */
+	if (PLACE_IMAGE(place) && !image->language) /* its file says the same */
 		text_module(image, line->module);
 	if (!r->options.full_names)
 		short_name_cut(line->module, MODULE_COLUMNS - 2);
@@ -78,7 +78,9 @@ static void make_line(const struct text *t, uint64_t place, const struct locatio
 		snprintf(raw, sizeof raw, "0x%" PRIx64, PLACE_OFFSET(place));
 	line->function_columns = text_name(r, raw, FUNCTION_COLUMNS(t), line->function);
 	raw[0] = 0;
-	if (l->file && l->line)
+	if (!r->options.full_names && text_package(&r->images, place))
+		snprintf(raw, sizeof raw, "%s", text_package(&r->images, place));
+	else if (l->file && l->line)
 		snprintf(raw, sizeof raw, "%s:%d", short_path(r, place, l->file), l->line);
 	else if (l->file)
 		snprintf(raw, sizeof raw, "%s", short_path(r, place, l->file));

@@ -33,6 +33,14 @@ static inline void dump_skip(struct dump *dump, enum dump_skip reason)
 	dump->skipped[reason]++;
 }
 
+/* Of a region, as far as the file has it. */
+static inline uint64_t dump_region_end(const struct dump *dump, const struct dump_region *r)
+{
+	uint64_t end = r->offset + r->bytes;
+
+	return end < dump->file_bytes ? end : dump->file_bytes;
+}
+
 /*
  * The checked accessor: reads length bytes at offset, or as many as the file has; how many, 0 on failure. What is
  * missing is counted as short_file or read_error.

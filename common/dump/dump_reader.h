@@ -38,7 +38,8 @@ struct dump;
 	X(rate, "changes of the rate that cannot be read")                                                             \
 	X(symbols, "tables of names that cannot be read")                                                              \
 	X(code, "Python frames whose code object cannot be read")                                                      \
-	X(path, "entries of sys.path that cannot be read")
+	X(path, "entries of sys.path that cannot be read")                                                             \
+	X(java, "names of Java methods that cannot be read")
 
 #define DUMP_SKIP_ENUM_(name, text) DUMP_SKIP_##name,
 enum dump_skip { DUMP_SKIP_LIST(DUMP_SKIP_ENUM_) DUMP_SKIP_COUNT };
@@ -104,6 +105,13 @@ int dump_each_module(struct dump *dump, int (*fn)(void *arg, const struct dump_m
 int dump_each_thread(struct dump *dump, int (*fn)(void *arg, const struct dump_thread *thread), void *arg);
 int dump_each_rate(struct dump *dump, int (*fn)(void *arg, const struct dump_rate_change *change), void *arg);
 int dump_each_path(struct dump *dump, int (*fn)(void *arg, const char *text), void *arg);
+/* Of the region JAVA: texts end within the record; methods and calls are anything. */
+struct dump_java_visitor {
+	int (*method)(void *arg, const struct dump_java_method *method, const char *file); /* its text is the name */
+	int (*calls)(void *arg, const struct dump_java_calls *calls);
+	void *arg;
+};
+int dump_each_java(struct dump *dump, const struct dump_java_visitor *visitor);
 int dump_each_note(struct dump *dump, int (*fn)(void *arg, uint32_t kind, const char *text), void *arg);
 
 /* About how many live records and history records there are, to tell how far a reader is. */

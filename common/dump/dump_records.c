@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The records of a dump: live blocks, history, stacks, modules, threads, notes. */
+/* The records of a dump that the payload has written: live blocks, history, stacks. */
 #include "dump/dump_internal.h"
 
 #include <stdlib.h>
@@ -11,15 +11,7 @@
 
 #define CHUNK_ENTRIES 4096u
 #define BUSY_READS 8
-#define ARENA_RECORD_MAX 65536u
 #define SUM_LIMIT 1e30
-
-static uint64_t region_end(const struct dump *dump, const struct dump_region *r)
-{
-	uint64_t end = r->offset + r->bytes;
-
-	return end < dump->file_bytes ? end : dump->file_bytes;
-}
 
 /* Where the file has bytes again that were ever written: a hole may be larger than all memory, and says that nothing is
  * there. */
@@ -247,7 +239,7 @@ static const struct dump_region *region_of_stack(const struct dump *dump, uint64
 	for (uint32_t i = 0; i < dump->region_count; i++) {
 		const struct dump_region *r = &dump->regions[i];
 		if (r->kind == DUMP_REGION_STACKS && offset >= r->offset + sizeof(struct dump_arena) &&
-		    offset < region_end(dump, r))
+		    offset < dump_region_end(dump, r))
 			return r;
 	}
 	return NULL;
@@ -258,7 +250,7 @@ uint64_t dump_stack_place(const struct dump *dump, uint32_t reference, uint64_t 
 	*offset = (uint64_t)reference * DUMP_STACK_ALIGN;
 	const struct dump_region *region = region_of_stack(dump, *offset);
 
-	return region ? region_end(dump, region) - *offset : 0;
+	return region ? dump_region_end(dump, region) - *offset : 0;
 }
 
 /* Records of code are only where there are Python frames: elsewhere nothing need be looked at. */
@@ -286,7 +278,7 @@ static int visit_stack(struct dump *dump, uint64_t word, int (*fn)(void *arg, ui
 static int walk_stacks(struct dump *dump, const struct dump_region *region, int (*fn)(void *arg, uint32_t reference),
                        void *arg)
 {
-	uint64_t at = region->offset + sizeof(struct dump_arena), end = region_end(dump, region);
+	uint64_t at = region->offset + sizeof(struct dump_arena), end = dump_region_end(dump, region);
 	struct dump_arena arena;
 	struct dump_stack_copy head;
 	int r = 0, gap = 0;
@@ -364,7 +356,7 @@ uint64_t dump_stack_room(const struct dump *dump)
 
 	for (uint32_t i = 0; i < dump->region_count; i++)
 		if (dump->regions[i].kind == DUMP_REGION_STACKS)
-			room += region_end(dump, &dump->regions[i]) - dump->regions[i].offset;
+			room += dump_region_end(dump, &dump->regions[i]) - dump->regions[i].offset;
 	return room;
 }
 
@@ -407,151 +399,4 @@ int dump_read_stack(struct dump *dump, uint32_t reference, struct dump_stack_cop
 bad:
 	dump_skip(dump, DUMP_SKIP_stack);
 	return -EPROTO;
-}
-
-/* The head that module, thread and note records have in common. */
-struct arena_record {
-	uint32_t bytes;
-};
-
-/*
- * Walks the arenas of a kind. A record is handed out as a copy of its bytes, at least minimum of them, followed by a
- * zero byte, so that a string at its end is terminated.
- */
-static int each_arena_record(struct dump *dump, uint32_t kind, size_t minimum, enum dump_skip reason,
-                             int (*fn)(void *arg, char *record, uint32_t bytes), void *arg)
-{
-	AUTO_FREE char *buffer = malloc(ARENA_RECORD_MAX + 8);
-
-	if (!buffer)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < dump->region_count; i++) {
-		const struct dump_region *region = &dump->regions[i];
-		struct dump_arena arena;
-		if (region->kind != kind || dump_read(dump, region->offset, &arena, sizeof arena) != sizeof arena)
-			continue;
-		uint64_t at = region->offset + sizeof arena;
-		uint64_t end = region_end(dump, region);
-		if (end > at && arena.used < end - at)
-			end = at + arena.used;
-		while (at + sizeof(struct arena_record) <= end) {
-			struct arena_record head;
-			if (dump_read(dump, at, &head, sizeof head) != sizeof head || !head.bytes)
-				break;
-			if (head.bytes < minimum || head.bytes > ARENA_RECORD_MAX || head.bytes > end - at ||
-			    dump_read(dump, at, buffer, head.bytes) != head.bytes) {
-				dump_skip(dump, reason); /* where the next one begins is not known either */
-				break;
-			}
-			memset(buffer + head.bytes, 0, 8);
-			int r = fn(arg, buffer, head.bytes);
-			if (r)
-				return r;
-			at += (head.bytes + 15u) & ~15u;
-		}
-	}
-	return 0;
-}
-
-struct visit {
-	struct dump *dump;
-	int (*module)(void *, const struct dump_module *);
-	int (*thread)(void *, const struct dump_thread *);
-	int (*note)(void *, uint32_t, const char *);
-	int (*rate)(void *, const struct dump_rate_change *);
-	int (*path)(void *, const char *);
-	void *arg;
-};
-
-static int visit_module(void *arg, char *record, uint32_t bytes)
-{
-	struct visit *v = arg;
-	struct dump_module *module = (struct dump_module *)record;
-
-	(void)bytes;
-	if (!module->id || module->id > UINT16_MAX || module->build_id_bytes > DUMP_BUILD_ID_MAX ||
-	    module->start >= module->end) {
-		dump_skip(v->dump, DUMP_SKIP_module);
-		return 0;
-	}
-	return v->module(v->arg, module);
-}
-
-static int visit_thread(void *arg, char *record, uint32_t bytes)
-{
-	struct visit *v = arg;
-	struct dump_thread *thread = (struct dump_thread *)record;
-
-	(void)bytes;
-	thread->name[sizeof thread->name - 1] = 0;
-	return v->thread(v->arg, thread);
-}
-
-static int visit_note(void *arg, char *record, uint32_t bytes)
-{
-	struct visit *v = arg;
-	struct dump_note *note = (struct dump_note *)record;
-
-	(void)bytes;
-	return v->note(v->arg, note->kind, note->text);
-}
-
-static int visit_path(void *arg, char *record, uint32_t bytes)
-{
-	struct visit *v = arg;
-
-	(void)bytes;
-	return v->path(v->arg, ((struct dump_path *)record)->text);
-}
-
-int dump_each_module(struct dump *dump, int (*fn)(void *arg, const struct dump_module *module), void *arg)
-{
-	struct visit v = { .dump = dump, .module = fn, .arg = arg };
-
-	return each_arena_record(dump, DUMP_REGION_MODULES, sizeof(struct dump_module), DUMP_SKIP_module, visit_module,
-	                         &v);
-}
-
-int dump_each_thread(struct dump *dump, int (*fn)(void *arg, const struct dump_thread *thread), void *arg)
-{
-	struct visit v = { .dump = dump, .thread = fn, .arg = arg };
-
-	return each_arena_record(dump, DUMP_REGION_THREADS, sizeof(struct dump_thread), DUMP_SKIP_thread, visit_thread,
-	                         &v);
-}
-
-int dump_each_note(struct dump *dump, int (*fn)(void *arg, uint32_t kind, const char *text), void *arg)
-{
-	struct visit v = { .dump = dump, .note = fn, .arg = arg };
-
-	return each_arena_record(dump, DUMP_REGION_NOTES, sizeof(struct dump_note), DUMP_SKIP_note, visit_note, &v);
-}
-
-int dump_each_path(struct dump *dump, int (*fn)(void *arg, const char *text), void *arg)
-{
-	struct visit v = { .dump = dump, .path = fn, .arg = arg };
-
-	return each_arena_record(dump, DUMP_REGION_PATHS, sizeof(struct dump_path), DUMP_SKIP_path, visit_path, &v);
-}
-
-static int visit_rate(void *arg, char *record, uint32_t bytes)
-{
-	struct visit *v = arg;
-	const struct dump_rate_change *change = (const struct dump_rate_change *)record;
-
-	(void)bytes;
-	if (!change->old_bytes || change->old_bytes > UINT32_MAX || !change->new_bytes ||
-	    change->new_bytes > UINT32_MAX || change->thinned_bytes > UINT32_MAX) {
-		dump_skip(v->dump, DUMP_SKIP_rate);
-		return 0;
-	}
-	return v->rate(v->arg, change);
-}
-
-int dump_each_rate(struct dump *dump, int (*fn)(void *arg, const struct dump_rate_change *change), void *arg)
-{
-	struct visit v = { .dump = dump, .rate = fn, .arg = arg };
-
-	return each_arena_record(dump, DUMP_REGION_RATES, sizeof(struct dump_rate_change), DUMP_SKIP_rate, visit_rate,
-	                         &v);
 }

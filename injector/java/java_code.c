@@ -40,6 +40,25 @@ static int heap_read(struct java_view *v, uint64_t address, struct java_heap *he
 	return 0;
 }
 
+int java_heaps_refresh(struct java_view *v, struct err *e)
+{
+	for (uint32_t i = 0; i < v->heap_count; i++) {
+		struct java_heap *heap = &v->heaps[i];
+		uint64_t high, segmap_end;
+		int rc = target_read_u64(&v->memory, heap->high_word, &high, e);
+
+		if (rc == 0)
+			rc = target_read_u64(&v->memory, heap->segmap_end_word, &segmap_end, e);
+		if (rc)
+			return rc;
+		if (high < heap->high || high - heap->low > HEAP_BYTES_MAX || segmap_end < heap->segmap_end)
+			return err_set(e, EINVAL, "the code heap at 0x%" PRIx64 " has shrunk", heap->low);
+		heap->high = high;
+		heap->segmap_end = segmap_end;
+	}
+	return 0;
+}
+
 static int interpreter_read(struct java_view *v, struct err *e)
 {
 	const struct java_structures *s = &v->s;
@@ -113,7 +132,6 @@ static int describe(struct java_view *v, struct java_code *code, struct err *e)
 {
 	const struct java_structures *s = &v->s;
 	uint64_t bytes, start, words, name;
-	char text[40];
 
 	int rc = java_field_read(&v->memory, code->address, &s->blob_bytes, &bytes, e);
 	if (rc == 0)
@@ -123,9 +141,9 @@ static int describe(struct java_view *v, struct java_code *code, struct err *e)
 	if (rc == 0)
 		rc = java_field_read(&v->memory, code->address, &s->blob_name, &name, e);
 	if (rc == 0)
-		rc = target_read_string(&v->memory, name, text, sizeof text, e);
+		rc = target_read_string(&v->memory, name, code->name, sizeof code->name, e);
 	if (rc == -ENAMETOOLONG) {
-		text[sizeof text - 1] = '\0';
+		code->name[sizeof code->name - 1] = '\0';
 		rc = 0;
 	}
 	if (rc)
@@ -135,7 +153,7 @@ static int describe(struct java_view *v, struct java_code *code, struct err *e)
 	if (bytes > code->end - code->address || code->start < code->address || code->start > code->end ||
 	    words > FRAME_WORDS_MAX)
 		return err_set(e, EINVAL, "there is no code at 0x%" PRIx64, code->address);
-	return kind_find(v, code, text, e);
+	return kind_find(v, code, code->name, e);
 }
 
 static int block_read(struct java_view *v, const struct java_heap *heap, uint64_t block, struct java_code *code,
@@ -223,12 +241,17 @@ static int address_read(struct java_view *v, uint64_t object, const struct java_
 	return rc;
 }
 
+int java_handler_read(struct java_view *v, const struct java_code *code, uint64_t *handler, struct err *e)
+{
+	return address_read(v, code->address, &v->s.compiled_deopt, code->address, handler, e);
+}
+
 int java_original_pc(struct java_view *v, const struct java_code *code, uint64_t sp, uint64_t *pc, struct err *e)
 {
 	const struct java_structures *s = &v->s;
 	uint64_t handler = 0, other = 0, offset, original;
 
-	int rc = address_read(v, code->address, &s->compiled_deopt, code->address, &handler, e);
+	int rc = java_handler_read(v, code, &handler, e);
 	if (rc == 0 && s->compiled_deopt_mh.bytes)
 		rc = address_read(v, code->address, &s->compiled_deopt_mh, code->address, &other, e);
 	if (rc || (*pc != handler && *pc != other))

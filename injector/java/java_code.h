@@ -29,6 +29,7 @@ struct java_view {
 	struct java_structures s;
 	struct java_heap heaps[JAVA_HEAPS_MAX];
 	uint32_t heap_count;
+	uint64_t cache, cache_bytes;   /* what is reserved for all heaps; 0, 0: not known yet (java_inside.h) */
 	uint64_t interpreter;          /* where its code begins */
 	uint64_t call_stub_return;     /* return address of what native code calls */
 	uint64_t barrier, barrier_end; /* the block of continuations' stubs, once it has been seen; 0, 0 */
@@ -36,6 +37,8 @@ struct java_view {
 
 /* Bounds of the code heaps and of the interpreter. */
 int java_heaps_read(struct java_view *v, struct err *e) WARN_UNUSED;
+/* How far the heaps go now: they grow. */
+int java_heaps_refresh(struct java_view *v, struct err *e) WARN_UNUSED;
 /* The heap that holds pc, or NULL. */
 const struct java_heap *java_heap_of(const struct java_view *v, uint64_t pc);
 
@@ -47,12 +50,15 @@ enum java_code_kind {
 	JAVA_CODE_STUB,
 };
 
+#define JAVA_CODE_TEXT 40u
+
 struct java_code {
 	uint64_t address;
 	uint64_t end;         /* of its block */
 	uint64_t start;       /* of its instructions */
 	uint64_t frame_bytes; /* with the return address; 0: it has no frame of a fixed size */
 	enum java_code_kind kind;
+	char name[JAVA_CODE_TEXT]; /* as HotSpot has it, cut */
 };
 
 /* -ENOENT: no code is there. */
@@ -66,11 +72,14 @@ struct java_point {
 	uint64_t method;
 	int32_t bci; /* -1: before the first, or none is known */
 };
+#define JAVA_NO_BCI (-2) /* which no code says: not known where in the method */
 
 /* Where a caller goes on, as the debug information of its code has it: behind the deoptimisation handler is another pc.
  */
 int java_original_pc(struct java_view *v, const struct java_code *code, uint64_t sp, uint64_t *pc,
                      struct err *e) WARN_UNUSED;
+/* Its handler of deoptimisation. */
+int java_handler_read(struct java_view *v, const struct java_code *code, uint64_t *handler, struct err *e) WARN_UNUSED;
 /* The points that the instruction before pc stands for. list[JAVA_INLINED_MAX]; *count 0: no debug information is at
  * that pc. */
 int java_points_read(struct java_view *v, const struct java_code *code, uint64_t pc, struct java_point *list,

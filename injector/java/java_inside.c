@@ -24,7 +24,38 @@ static int bounds_read(struct java_layout *l, struct java_view *v, struct err *e
 	if (high - l->low > CACHE_BYTES_MAX)
 		return err_set(e, EINVAL, "its code cache has no likely size");
 	l->bytes = high - l->low;
+	v->cache = l->low;
+	v->cache_bytes = l->bytes;
 	return 0;
+}
+
+/* Of a field behind the head of a block; -EINVAL: it does not lie where a walk may read it. */
+static int head_offset(const struct java_view *v, const struct java_field *f, uint32_t bytes, uint32_t *offset,
+                       struct err *e)
+{
+	const uint64_t at = v->s.bytes.block + f->at;
+
+	if (f->bytes != bytes || at + bytes > JAVA_BLOB_BYTES)
+		return err_set(e, EINVAL, "the head of its code is larger than known ones");
+	*offset = (uint32_t)at;
+	return 0;
+}
+
+/* What frames are recorded as. */
+static int frames_layout(struct java_layout *l, const struct java_view *v, struct err *e)
+{
+	const struct java_structures *s = &v->s;
+	const bool offsets = s->compiled_deopt.bytes == 4;
+
+	l->handler_base = offsets ? s->bytes.block : 0;
+	int rc = head_offset(v, &s->compiled_id, 4, &l->compile_id, e);
+	if (rc == 0)
+		rc = head_offset(v, &s->compiled_original, 4, &l->original, e);
+	if (rc == 0)
+		rc = head_offset(v, &s->compiled_deopt, offsets ? 4 : 8, &l->handlers[0], e);
+	if (rc == 0 && s->compiled_deopt_mh.bytes)
+		rc = head_offset(v, &s->compiled_deopt_mh, offsets ? 4 : 8, &l->handlers[1], e);
+	return rc;
 }
 
 int java_inside_layout(struct java_layout *layout, struct java_view *v, struct err *e)
@@ -38,6 +69,8 @@ int java_inside_layout(struct java_layout *layout, struct java_view *v, struct e
 		rc = java_code_at(v, v->interpreter, &code, e);
 	if (rc == 0 && (used >= v->s.bytes.block || words + 4 > JAVA_BLOB_BYTES || v->s.blob_frame_words.bytes != 4))
 		rc = err_set(e, EINVAL, "the head of its code is larger than known ones");
+	if (rc == 0)
+		rc = frames_layout(&l, v, e);
 	if (rc == 0 && v->s.version >= JAVA_CONTINUATIONS_SINCE && !v->barrier)
 		rc = err_set(e, EINVAL, "its code of continuations was not found");
 	if (rc)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "java/java_proof.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@ struct prover {
 	struct java_proof *p;
 	struct budget budget;
 	unsigned looks, pauses;
+	uint64_t last_id, last_code;         /* compile_id, and of which code */
 	uint32_t files, own_files;           /* of frames; those that have their class's name */
 	struct java_method checked[CHECKED]; /* by address */
 };
@@ -71,6 +73,27 @@ static int prove_pc(struct prover *pr, const struct java_code *code, uint64_t pc
 	return rc;
 }
 
+/* What tells it from other code, and where it keeps the pc that it was left at. */
+static int prove_head(struct prover *pr, const struct java_code *code, struct err *e)
+{
+	struct java_view *v = &pr->p->view;
+	uint64_t id, original, handler;
+
+	int rc = java_field_read(&v->memory, code->address, &v->s.compiled_id, &id, e);
+	if (rc == 0)
+		rc = java_field_read(&v->memory, code->address, &v->s.compiled_original, &original, e);
+	if (rc == 0)
+		rc = java_handler_read(v, code, &handler, e);
+	if (rc)
+		return rc;
+	if (id == 0 || (id == pr->last_id && code->address != pr->last_code) || original + 8 > code->frame_bytes ||
+	    handler < code->start || handler >= code->end)
+		return err_set(e, EINVAL, "the code at 0x%" PRIx64 " has no likely head", code->address);
+	pr->last_id = id;
+	pr->last_code = code->address;
+	return 0;
+}
+
 /* One of an unloaded class has no method any more. */
 static int prove_code_once(struct prover *pr, const struct java_code *code, struct err *e)
 {
@@ -83,6 +106,8 @@ static int prove_code_once(struct prover *pr, const struct java_code *code, stru
 	if (rc || !own.method)
 		return rc;
 	rc = method_check(pr, &own, &m, e);
+	if (rc == 0)
+		rc = prove_head(pr, code, e);
 	for (uint32_t n = 0; rc == 0 && n < POINTS_OF_CODE; n++) {
 		rc = java_debug_pc(v, code, n, &pc, e);
 		if (rc == -ENOENT)

@@ -44,6 +44,7 @@ struct java_field {
 	X(list_data, "GrowableArray<int>::_data", true)                                                                \
 	X(block_length, "HeapBlock::Header::_length", true)                                                            \
 	X(block_used, "HeapBlock::Header::_used", true)                                                                \
+	X(counters, "PerfMemory::_start", false)                                                                       \
 	X(call_stub_return, "StubRoutines::_call_stub_return_address", true)                                           \
 	X(interpreter, "AbstractInterpreter::_code", true)                                                             \
 	X(queue_buffer, "StubQueue::_stub_buffer", true)                                                               \

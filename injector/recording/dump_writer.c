@@ -33,6 +33,8 @@
 #define NOTES_BYTES (64u << 10)
 #define RATES_BYTES (64u << 10)
 #define PATHS_BYTES (16u << 10) /* if there are any */
+#define JAVA_BYTES (256u << 10) /* the same */
+#define JAVA_BYTES_MAX (4u << 20)
 
 /* The first of each kind. */
 static const struct first_sizes {
@@ -79,7 +81,8 @@ static int allocate(struct dump_writer *w, uint64_t bytes, struct err *e)
 static bool has_arena(uint32_t kind)
 {
 	return kind == DUMP_REGION_STACKS || kind == DUMP_REGION_MODULES || kind == DUMP_REGION_THREADS ||
-	       kind == DUMP_REGION_NOTES || kind == DUMP_REGION_RATES || kind == DUMP_REGION_PATHS;
+	       kind == DUMP_REGION_NOTES || kind == DUMP_REGION_RATES || kind == DUMP_REGION_PATHS ||
+	       kind == DUMP_REGION_JAVA;
 }
 
 int dump_writer_add_region(struct dump_writer *w, uint32_t kind, uint64_t bytes, uint64_t entries, struct err *e)
@@ -162,6 +165,14 @@ static int add_first_regions(struct dump_writer *w, struct err *e)
 	return add_regions(w, first, sizeof first / sizeof first[0], e);
 }
 
+/* Of another arena of a kind that is full; all kinds have a first one but these. */
+static uint64_t next_arena_bytes(uint32_t kind, uint64_t last_bytes)
+{
+	if (kind == DUMP_REGION_JAVA && last_bytes && last_bytes < JAVA_BYTES_MAX)
+		return 2 * last_bytes;
+	return last_bytes ? last_bytes : kind == DUMP_REGION_JAVA ? JAVA_BYTES : PATHS_BYTES;
+}
+
 /* Hands out bytes of the youngest arena of a kind, adding one if it is full. */
 static int arena_take(struct dump_writer *w, uint32_t kind, uint64_t bytes, void **record, uint64_t *offset,
                       struct err *e)
@@ -170,7 +181,7 @@ static int arena_take(struct dump_writer *w, uint32_t kind, uint64_t bytes, void
 
 	if (sizeof(struct dump_arena) + arena->used + bytes > arena->bytes) {
 		uint64_t wanted = align_up(bytes + sizeof(struct dump_arena), DUMP_REGION_ALIGN);
-		uint64_t usual = arena->bytes ? arena->bytes : PATHS_BYTES; /* all others have a first one */
+		uint64_t usual = next_arena_bytes(kind, arena->bytes);
 		int rc = dump_writer_add_region(w, kind, wanted > usual ? wanted : usual, 0, e);
 		if (rc < 0)
 			return rc;
@@ -386,22 +397,28 @@ void dump_writer_cost(struct dump_writer *w, uint64_t cpu_ns, uint64_t cost_ns)
 	w->own->cost_ns = w->shared->cost_ns = cost_ns;
 }
 
-/* A record of text after a fixed part whose first word is its size, released last. */
-static int add_record(struct dump_writer *w, uint32_t kind, const void *fixed, size_t fixed_bytes, const char *text,
-                      uint64_t *offset, struct err *e)
+/* A record of more after a fixed part whose first word is its size, released last. */
+static int add_long_record(struct dump_writer *w, uint32_t kind, const void *fixed, size_t fixed_bytes,
+                           const void *more, size_t more_bytes, uint64_t *offset, struct err *e)
 {
 	void *record;
-	size_t text_bytes = text ? strlen(text) + 1 : 0;
-	uint64_t bytes = align_up(fixed_bytes + text_bytes, 16);
+	uint64_t bytes = align_up(fixed_bytes + more_bytes, 16);
 
 	int rc = arena_take(w, kind, bytes, &record, offset, e);
 	if (rc < 0)
 		return rc;
 	memcpy((char *)record + 4, (const char *)fixed + 4, fixed_bytes - 4);
-	if (text)
-		memcpy((char *)record + fixed_bytes, text, text_bytes);
+	if (more_bytes)
+		memcpy((char *)record + fixed_bytes, more, more_bytes);
 	atomic_store_explicit(atomic32(record), (uint32_t)bytes, memory_order_release);
 	return 0;
+}
+
+/* The same of a text, or of nothing. */
+static int add_record(struct dump_writer *w, uint32_t kind, const void *fixed, size_t fixed_bytes, const char *text,
+                      uint64_t *offset, struct err *e)
+{
+	return add_long_record(w, kind, fixed, fixed_bytes, text, text ? strlen(text) + 1 : 0, offset, e);
 }
 
 int dump_writer_module(struct dump_writer *w, const struct elf_module *m, uint32_t rows, uint32_t entries,
@@ -475,6 +492,37 @@ int dump_writer_path(struct dump_writer *w, const char *text, struct err *e)
 	uint64_t offset;
 
 	return add_record(w, DUMP_REGION_PATHS, &record, sizeof record, text, &offset, e);
+}
+
+int dump_writer_java_method(struct dump_writer *w, uint32_t id, uint32_t flags, const char *name, const char *file,
+                            struct err *e)
+{
+	struct dump_java_method record = { .kind = DUMP_JAVA_METHOD, .id = id, .flags = flags };
+	char texts[DUMP_JAVA_TEXT_MAX];
+	uint64_t offset;
+
+	size_t name_bytes = (size_t)snprintf(texts, sizeof texts - 1, "%s", name) + 1;
+	name_bytes = name_bytes < sizeof texts ? name_bytes : sizeof texts - 1;
+	size_t room = sizeof texts - name_bytes,
+	       file_bytes = (size_t)snprintf(texts + name_bytes, room, "%s", file) + 1;
+	record.name_bytes = (uint16_t)name_bytes;
+	return add_long_record(w, DUMP_REGION_JAVA, &record, sizeof record, texts,
+	                       name_bytes + (file_bytes < room ? file_bytes : room), &offset, e);
+}
+
+int dump_writer_java_calls(struct dump_writer *w, uint64_t frame, const struct dump_java_call *calls, uint32_t count,
+                           uint64_t *offset, struct err *e)
+{
+	struct dump_java_calls record = { .kind = DUMP_JAVA_CALLS, .count = (uint16_t)count, .frame = frame };
+
+	return add_long_record(w, DUMP_REGION_JAVA, &record, sizeof record, calls, count * sizeof *calls, offset, e);
+}
+
+void dump_writer_java_gone(struct dump_writer *w, uint64_t offset)
+{
+	struct dump_java_calls *record = dump_writer_at(w, offset);
+
+	atomic_store_explicit(atomic32(&record->gone), 1, memory_order_relaxed);
 }
 
 static int keep_thinning(struct dump_writer *w, const struct dump_rate_change *change, struct err *e)

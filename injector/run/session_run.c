@@ -12,6 +12,7 @@
 #include "run/steps/attach.h"
 #include "run/steps/detach.h"
 #include "run/steps/follow.h"
+#include "run/steps/java_session.h"
 #include "run/reports/live_child.h"
 #include "run/session_end.h"
 #include "run/steps/session_file.h"
@@ -161,6 +162,7 @@ static enum exit_status finish(struct session *s)
 	/* The recording ends here; how long the detach takes is no part of it. */
 	dump_writer_renew(&s->recording.dump, SESSION_LEASE_NS);
 	dump_writer_end_lease(&s->recording.dump);
+	session_name_java(s, true);
 	/* The last copy comes after the detach; one of before would only be in its way. */
 	dump_file_abort(&s->recording.file);
 	int rc = session_detach(s, &e);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "host/say.h"
+#include "session/java_names.h"
 
 #define CALL_NS 5000000000ull     /* one remote call; a loader that waits for a lock longer than that goes on alone */
 #define PATIENCE_NS 5000000000ull /* to attach can be given up at no cost, to detach not */
@@ -47,6 +48,7 @@ void session_done(struct session *s)
 	target_writer_close(&s->writer);
 	target_memory_close(&s->memory);
 	target_close(&s->target);
+	java_names_free(s->java_names);
 	free(s->python.notes);
 	free(s->python.objects);
 	python_paths_done(&s->python.paths);

@@ -199,6 +199,8 @@ struct held_lines {
 	char *text; /* NULL: none */
 };
 
+struct java_names;
+
 /* What no descriptor or pointer in it says is there, has not been made yet. */
 struct session {
 	struct session_options options;
@@ -210,7 +212,8 @@ struct session {
 	struct session_recording recording;
 	struct session_outcome outcome;
 	struct session_python python;
-	struct java_layout java; /* bytes 0: stacks are not walked through Java code */
+	struct java_layout java;       /* bytes 0: stacks are not walked through Java code */
+	struct java_names *java_names; /* of what they go through; NULL: of nothing */
 	struct payload_place payload;
 	struct entry_hooks hooks;
 	struct symbol_sources symbols;

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "walk/java_walk.h"
 
+#include "dump_format.h"
+
 #define HOPS_MAX 1024u /* of a segmap: a block of 2 MB takes 65 */
-#define SENDER (-8)    /* of the interpreter's frame, from the frame pointer on */
+/* Of the interpreter's frame, from the frame pointer on. */
+#define SENDER (-8)
+#define METHOD (-24)
+#define BYTECODE (-64)
 
 /* Memory of HotSpot, or of the stack, that no C object of ours covers. */
 #define READS __attribute__((no_sanitize("address", "thread", "undefined")))
@@ -60,25 +65,71 @@ static bool covers(uint64_t start, uint64_t end, uint64_t address, uint64_t byte
 	return !(address & 7) && address >= start && address < end && bytes <= end - address;
 }
 
-bool java_walk_step(uint64_t pc, uint64_t start, uint64_t end, uint64_t fp, struct java_step *step)
+/* A frame of the interpreter: its Method, if that can be one, and the bytecode. */
+static uint64_t interpreted_frame(uint64_t pc, uint64_t start, uint64_t end, uint64_t fp)
+{
+	uint64_t method;
+
+	if (!covers(start, end, fp + (uint64_t)BYTECODE, (uint64_t)(METHOD + 8 - BYTECODE)))
+		return pc;
+	method = word_at(fp + (uint64_t)METHOD);
+	return method && !(method & 7) && method < DUMP_FRAME_JAVA
+	               ? DUMP_JAVA_FRAME(method, word_at(fp + (uint64_t)BYTECODE))
+	               : pc;
+}
+
+static bool step_interpreted(uint64_t pc, uint64_t start, uint64_t end, uint64_t fp, struct java_step *step)
+{
+	if (!covers(start, end, fp + (uint64_t)SENDER, 24))
+		return false;
+	step->sp = word_at(fp + (uint64_t)SENDER);
+	step->frame = interpreted_frame(pc, start, end, fp);
+	step->link = fp;
+	return !(step->sp & 7) && step->sp > start && step->sp <= end;
+}
+
+/* Where deoptimised code was left: its caller's return address has become that of a handler. */
+static uint64_t original_pc(const struct java_layout *l, uint64_t block, uint64_t pc, uint64_t start, uint64_t frame)
+{
+	for (int i = 0; i < 2; i++) {
+		uint64_t at = block + l->handlers[i], kept;
+
+		if (!l->handlers[i] || pc != (l->handler_base ? block + l->handler_base + int_at(at) : word_at(at)))
+			continue;
+		at = int_at(block + l->original);
+		if ((at & 7) || at >= frame - 16)
+			return pc;
+		kept = word_at(start + at);
+		return kept < DUMP_FRAME_JAVA ? kept : pc;
+	}
+	return pc;
+}
+
+static bool step_compiled(uint64_t pc, uint64_t start, uint64_t end, struct java_step *step)
 {
 	const struct java_layout *l = &payload.java;
-	uint64_t block, frame;
+	uint64_t block = block_of(l, pc), frame;
 
-	if (pc - l->interpreter < l->interpreter_end - l->interpreter) {
-		if (!covers(start, end, fp + (uint64_t)SENDER, 24))
-			return false;
-		*step = (struct java_step){ word_at(fp + (uint64_t)SENDER), fp };
-		return !(step->sp & 7) && step->sp > start && step->sp <= end;
-	}
-	if (pc == l->call_stub_return) {
-		*step = (struct java_step){ fp + 16, fp };
-		return covers(start, end, fp, 16);
-	}
-	block = block_of(l, pc);
 	if (!block || !byte_at(block + l->block_used) || pc - l->barrier < l->barrier_end - l->barrier)
 		return false;
 	frame = 8ull * int_at(block + l->frame_words);
-	*step = (struct java_step){ start + frame, start + frame - 16 };
-	return frame >= 16 && covers(start, end, step->link, 16);
+	if (frame < 16 || !covers(start, end, start + frame - 16, 16))
+		return false;
+	step->sp = start + frame;
+	step->link = start + frame - 16;
+	step->frame = DUMP_JAVA_FRAME(original_pc(l, block, pc, start, frame), int_at(block + l->compile_id));
+	return true;
+}
+
+bool java_walk_step(uint64_t pc, uint64_t start, uint64_t end, uint64_t fp, struct java_step *step)
+{
+	const struct java_layout *l = &payload.java;
+
+	if (pc - l->interpreter < l->interpreter_end - l->interpreter)
+		return step_interpreted(pc, start, end, fp, step);
+	if (pc == l->call_stub_return) {
+		*step = (struct java_step){ .sp = fp + 16, .frame = pc, .link = fp };
+		return covers(start, end, fp, 16);
+	}
+	return step_compiled(pc, start, end, step);
 }

@@ -26,6 +26,10 @@
  * behind a signal frame the walk ends in Java code. Callers of a virtual thread's frames may lie on the Java heap: then
  * the return address leads to code of continuations, and the walk ends as well.
  *
+ * What a frame is recorded as is made of words that are read for the same reasons: of a block's header, of the stack
+ * above the stack pointer. A block that is no compiled method has anything where the compile_id would be; memattach
+ * tells (injector/java/java_frame.h), and believes none of it.
+ *
  * Only barriers of collectors in compiled code may save registers below the frame before they call: then a word of the
  * frame is taken for the return address. So behind Java code no rule makes more of an unknown stack readable
  * (walk_reach() of unwind_step.c).
@@ -40,8 +44,9 @@
 
 /* What a frame of Java code says of its caller. */
 struct java_step {
-	uint64_t sp;   /* of the caller, above the frame */
-	uint64_t link; /* where the saved frame pointer is, and the return address behind it: on the stack below sp */
+	uint64_t sp;    /* of the caller, above the frame */
+	uint64_t frame; /* what it is recorded as: dump_stack.frames */
+	uint64_t link;  /* where the saved frame pointer is, and the return address behind it: on the stack below sp */
 };
 
 /* Is it in the code heaps' reservation? Never where Java code is not walked. */

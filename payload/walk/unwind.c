@@ -238,13 +238,15 @@ static inline enum step trail_join(struct trail *t, struct walk *w)
 static __attribute__((noinline)) enum step trail_slow(struct trail *t, struct walk *w)
 {
 	/* Java code is in no module, which a search of all of them would find out for each frame. */
-	uint64_t found = UNLIKELY(java_walk_holds(w->at.pc - 1)) ? UNWIND_NONE
-	                                                         : unwind_frame_find(walk_view(w), w->salt, w->at.pc);
+	const bool java = java_walk_holds(w->at.pc - 1);
+	uint64_t found = UNLIKELY(java) ? UNWIND_NONE : unwind_frame_find(walk_view(w), w->salt, w->at.pc);
 	uint64_t frame = DUMP_FRAME_ADDRESS(w->at.pc) | (found & UNWIND_FOUND_MODULE_BITS);
 	struct fresh_frame fresh = { .sp = w->at.sp, .frame = frame, .fp = w->at.fp, .fp_below = t->fp_below };
 	uint32_t fallback = w->fallback;
 	enum step step = unwind_step(w, found, &t->fp_below);
 
+	if (UNLIKELY(java))
+		fresh.frame = w->java_frame;
 	if (w->fallback != fallback)
 		fresh.fp_below |= FRESH_FALLBACK;
 	trail_add(t, fresh);

@@ -109,9 +109,11 @@ static __attribute__((noinline)) enum step step_by_java(struct walk *w)
 {
 	struct java_step step;
 
+	w->java_frame = w->at.pc;
 	if (w->signal_frames || !java_walk_step(w->at.pc, w->at.sp, w->stack_end, w->at.fp, &step))
 		return STEP_LOST;
 	w->java = true;
+	w->java_frame = step.frame;
 	w->at.sp = step.sp;
 	w->at.room = (w->stack_end - step.sp) / 8;
 	w->at.fp = stack_word(step.link);

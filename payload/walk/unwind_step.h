@@ -56,6 +56,7 @@ struct walk {
 	uint64_t salt;
 	uint64_t stack_end; /* what lies between sp and here may be read */
 	uint64_t thread_pointer;
+	uint64_t java_frame; /* what the Java frame that was left last is recorded as */
 	uint32_t generation;
 	uint32_t signal_frames;
 	uint32_t fallback; /* steps by frame pointer */

@@ -34,7 +34,7 @@ MAY_INCLUDE = {
 FOLDERS = {
     "injector": ("host", "catalogue", "maps", "process", "choose", "census/pages", "census/heap", "census/reach", "elf", "census", "python", "java", "got", "unwind", "allocators", "entry", "recording", "children",
                  "touch", "touch/threads", "prove", "touch/remote", "session", "touch/patches", "touch/python", "touch/start", "run/reports", "run/steps", "run", "launch", "system", "cli"),
-    "analyzer": ("census", "stats", "dumps", "input", "debug_info", "symbols", "python", "report", "output", "text", "json", "html", "exchange", "forms", "live", "."),
+    "analyzer": ("census", "stats", "dumps", "input", "debug_info", "symbols", "python", "java", "report", "output", "text", "json", "html", "exchange", "forms", "live", "."),
     "common": ("base", "files", "sandbox", "stats", "dump"),
 }
 ANYWHERE = {"arch"}  # beside the code that it serves

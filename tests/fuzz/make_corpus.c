@@ -191,6 +191,10 @@ int main(int argc, char **argv)
 	save(&b, argv[1], "paths");
 	dump_builder_done(&b);
 
+	dump_builder_hotspot(&b);
+	save(&b, argv[1], "hotspot");
+	dump_builder_done(&b);
+
 	dump_builder_init(&b, 1, 8, 8, 0);
 	save(&b, argv[1], "empty");
 	uint32_t s = dump_builder_stack(&b, &frame, 1, DUMP_STACK_DEEP);

@@ -60,6 +60,7 @@ static const struct field header_fields[] = {
 	FIELD(dump_header, cost_ns),
 	FIELD(dump_header, thinnings),
 	FIELD(dump_header, python_version),
+	FIELD(dump_header, java_version),
 	FIELD(dump_header, evaluators[0].start),
 	FIELD(dump_header, evaluators[0].bytes),
 	FIELD(dump_header, evaluators[DUMP_EVALUATORS - 1].start),
@@ -119,6 +120,12 @@ static const struct field module_fields[] = {
 static const struct field thread_fields[] = { FIELD(dump_thread, bytes), FIELD(dump_thread, tid) };
 static const struct field note_fields[] = { FIELD(dump_note, bytes), FIELD(dump_note, kind) };
 static const struct field path_fields[] = { FIELD(dump_path, bytes) };
+/* Those of a method and those of calls lie over each other. */
+static const struct field java_fields[] = {
+	FIELD(dump_java_method, bytes), FIELD(dump_java_method, kind),  FIELD(dump_java_method, name_bytes),
+	FIELD(dump_java_method, id),    FIELD(dump_java_method, flags), FIELD(dump_java_calls, frame),
+	FIELD(dump_java_calls, gone),   FIELD(dump_java_calls, count),
+};
 static const struct field rate_fields[] = {
 	FIELD(dump_rate_change, bytes),         FIELD(dump_rate_change, reason),
 	FIELD(dump_rate_change, stamp),         FIELD(dump_rate_change, old_bytes),
@@ -330,6 +337,7 @@ static const struct arena_kind arena_kinds[] = {
 	{ DUMP_REGION_NOTES, offsetof(struct dump_note, text), note_fields, COUNT(note_fields) },
 	{ DUMP_REGION_RATES, 0, rate_fields, COUNT(rate_fields) },
 	{ DUMP_REGION_PATHS, offsetof(struct dump_path, text), path_fields, COUNT(path_fields) },
+	{ DUMP_REGION_JAVA, offsetof(struct dump_java_method, text), java_fields, COUNT(java_fields) },
 };
 
 /* One of the first 64 records of an arena, or its header. */
@@ -516,7 +524,7 @@ static void copy_region(struct bytes *b)
 	struct dump_region r = region(b, below(b, count)), other = region(b, below(b, count));
 
 	if (below(b, 2))
-		r.kind = (uint32_t)below(b, DUMP_REGION_PATHS + 2);
+		r.kind = (uint32_t)below(b, DUMP_REGION_JAVA + 2);
 	if (below(b, 2))
 		r.offset = other.offset;
 	if (below(b, 2))

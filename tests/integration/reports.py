@@ -81,7 +81,7 @@ def check_report(report):
         assert stack["truncated"] in (True, False)
         for frame in stack["frames"]:
             assert set(frame) >= {"function", "file", "line", "module", "build_id", "inlined", "language"}, frame
-            assert frame["language"] in ("python", None), frame
+            assert frame["language"] in ("python", "java", None), frame
             assert (frame["address"] is None) if frame["language"] else re.match(r"^0x[0-9a-f]+$", frame["address"]), frame
 
 

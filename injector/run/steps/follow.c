@@ -16,6 +16,7 @@
 #include "run/steps/attach.h"
 #include "base/cleanup.h"
 #include "run/steps/inspect.h"
+#include "run/steps/java_session.h"
 #include "run/reports/live_child.h"
 #include "session/payload_place.h"
 #include "run/steps/plan.h"
@@ -311,6 +312,7 @@ static int tick(struct follower *f, enum session_end *end, struct err *e)
 			f->next_modules_ns = now + RENEW_NS;
 		if (session_watch_python(s, &why) < 0)
 			session_say(s, "memattach: %s", why.text);
+		session_name_java(s, false);
 	}
 	if (dump_writer_state(&s->recording.dump) == DUMP_STATE_ABANDONED && !f->said_abandoned) {
 		f->said_abandoned = true;

@@ -12,5 +12,7 @@
 /* Needs the modules and maps of the view. Never fails: why it does not succeed is said with --verbose, and what that
  * costs is in the dump (truncated stacks). It takes a second or two at most. */
 void session_find_java(struct session *s);
+/* Names the Java frames that are new (java_names.h): in each tick, and when the recording has ended. */
+void session_name_java(struct session *s, bool last);
 
 #endif

@@ -20,7 +20,7 @@ VIEWS = ([], ["--leaks"], ["--leaks", "--age=1s"], ["--since=5s"], ["--at=5s"], 
          ["--timeline"], ["--timeline=7", "--focus=a"], ["--timeline=7", "--older=2s"], ["--peak", "--older=2s"], ["--timeline=200", "--size=1k.."], ["--peak"], ["--peak", "--ignore=a"], ["--by=thread"], ["--by=thread", "--at=5s", "--sort=live-count"], ["--plan=5"], ["--plan=5", "--sort=live-count"],
          ["--sort=allocated-count", "--top=1", "--depth=1"],
          ["--no-symbols", "--confidence=50"], ["--native"], ["--native", "--by=line"], ["--leaks", "--confidence=99.9", "--sort=allocated-bytes"])
-ALWAYS = {"format", "rate_bytes", "confidence", "complete", "damaged", "exact", "target", "view", "samples", "counters", "python", "own_code", "skipped",
+ALWAYS = {"format", "rate_bytes", "confidence", "complete", "damaged", "exact", "target", "view", "samples", "counters", "python", "java", "own_code", "skipped",
           "detection_limit_bytes", "hidden_block_bytes", "memory", "total", "notes", "stack_count", "stacks", "frames", "modules"}
 FIGURES = ("live_bytes", "live_count", "allocated_bytes", "allocated_count")
 FRAMES_MAX = 128

@@ -224,7 +224,7 @@ static void test_two_dumps(void **state)
 	compare(&r, &old, &new);
 	assert_int_equal(r.rows.count, 4);
 	assert_int_equal(images_named(&r, "tiles") + images_named(&r, "app.tiles"), 1);
-	assert_string_equal(python_places_short(&r.images.python, "/srv/app/tiles.py"),
+	assert_string_equal(source_places_short(&r.images.sources, "/srv/app/tiles.py"),
 	                    images_named(&r, "tiles") ? "tiles.py" : "app/tiles.py");
 	for (size_t i = 0; i < r.rows.count; i++)
 		assert_int_equal(r.rows.list[i].change->old[FIGURE_ALLOCATED_COUNT].samples,

@@ -289,6 +289,43 @@ void dump_builder_path(struct dump_builder *b, const char *text)
 	memcpy(p->text, text, strlen(text) + 1);
 }
 
+static void *java_take(struct dump_builder *b, size_t bytes)
+{
+	const struct dump_header *h = dump_builder_header(b);
+
+	if (h->regions[h->region_count - 1].kind != DUMP_REGION_JAVA)
+		add_region(b, DUMP_REGION_JAVA, 1 << 16, 0);
+	return arena_take(b, DUMP_REGION_JAVA, (bytes + 15) & ~(size_t)15);
+}
+
+void dump_builder_java_method(struct dump_builder *b, uint32_t id, uint32_t flags, const char *name, const char *file)
+{
+	const size_t name_bytes = strlen(name) + 1,
+		     bytes = sizeof(struct dump_java_method) + name_bytes + strlen(file) + 1;
+	struct dump_java_method *m = java_take(b, bytes);
+
+	*m = (struct dump_java_method){ .bytes = (uint32_t)(bytes + 15) & ~15u,
+		                        .kind = DUMP_JAVA_METHOD,
+		                        .name_bytes = (uint16_t)name_bytes,
+		                        .id = id,
+		                        .flags = flags };
+	memcpy(m->text, name, name_bytes);
+	memcpy(m->text + name_bytes, file, strlen(file) + 1);
+}
+
+struct dump_java_calls *dump_builder_java_calls(struct dump_builder *b, uint64_t frame,
+                                                const struct dump_java_call *calls, uint16_t count)
+{
+	const size_t bytes = sizeof(struct dump_java_calls) + count * sizeof *calls;
+	struct dump_java_calls *c = java_take(b, bytes);
+
+	*c = (struct dump_java_calls){
+		.bytes = (uint32_t)(bytes + 15) & ~15u, .kind = DUMP_JAVA_CALLS, .count = count, .frame = frame
+	};
+	memcpy(c->calls, calls, count * sizeof *calls);
+	return c;
+}
+
 int dump_builder_fd(const struct dump_builder *b, size_t size)
 {
 	int fd = memfd_create("dump", MFD_CLOEXEC);
@@ -385,4 +422,58 @@ void dump_builder_snake(struct dump_builder *b)
 	                    "/usr/lib/python3/dist-packages/numpy/core/_multiarray_umath.so", NULL, 0, 0);
 	dump_builder_module(b, 3, 0x7f2000000000, 0x7f2000000000, 0x7f2000010000, "/usr/lib/libc.so.6", NULL, 0, 0);
 	dump_builder_thread(b, 812, "python3");
+}
+
+#define JVM(address) DUMP_FRAME(1, 0x7f1000000000 + (address))
+#define LIBC(address) DUMP_FRAME(3, 0x7f2000000000 + (address))
+#define COMPILED(n, id) DUMP_JAVA_FRAME(0x7fff80000000 + 0x1000 * (n), id)
+#define INTERPRETED(n, bcp) DUMP_JAVA_FRAME(0x7e0000000000 + 0x80 * (n), bcp)
+
+/* A direct buffer; Deflater's native code; a stub of HotSpot, methods of it that are internal, and some without name.
+ */
+void dump_builder_hotspot(struct dump_builder *b)
+{
+	static const unsigned char id[20] = { 0x41, 1, 2 };
+	static const struct dump_java_call buffer[] = { { 1, 0 }, { 2, 125 }, { 3, 332 } };
+	static const struct dump_java_call own[] = { { 4, 31 }, { 5, 88 } }, main[] = { { 6, 7 } },
+					   deflater[] = { { 7, 0 } }, stub[] = { { 8, 0 } }, lambda[] = { { 9, 0 } };
+	const uint64_t direct[] = { JVM(0x100),     JVM(0x200), COMPILED(1, 41),        COMPILED(2, 42),
+		                    0x7fff80000010, JVM(0x300), INTERPRETED(1, 0xfffe), JVM(0x300),
+		                    LIBC(0x100) };
+	const uint64_t deflate[] = {
+		DUMP_FRAME(2, 0x7f1800000100), COMPILED(3, 43), COMPILED(6, 0), COMPILED(5, 45), COMPILED(2, 42),
+		INTERPRETED(1, 0xfffe),        JVM(0x300),      LIBC(0x100)
+	};
+	const uint64_t gone[] = { JVM(0x200), COMPILED(2, 43), INTERPRETED(2, 8), INTERPRETED(1, 0xfffe) };
+
+	dump_builder_init(b, 65536, 64, 16, 2);
+	dump_builder_header(b)->features |= DUMP_FEATURE_JAVA;
+	dump_builder_header(b)->java_version = 17;
+	const uint32_t s = dump_builder_stack(b, direct, 9, 0), t = dump_builder_stack(b, deflate, 8, 0),
+		       u = dump_builder_stack(b, gone, 4, DUMP_STACK_TRUNCATED);
+	for (int i = 0; i < 20; i++)
+		dump_builder_sample(b, i % 5 ? s : t, 8192, 65536, i % 4 != 0);
+	dump_builder_sample(b, u, 600, 65536, 1);
+	dump_builder_module(b, 1, 0x7f1000000000, 0x7f1000000000, 0x7f1000010000, "/usr/lib/jvm/lib/server/libjvm.so",
+	                    id, sizeof id, 0);
+	dump_builder_module(b, 2, 0x7f1800000000, 0x7f1800000000, 0x7f1800010000, "/usr/lib/jvm/lib/libzip.so", NULL, 0,
+	                    0);
+	dump_builder_module(b, 3, 0x7f2000000000, 0x7f2000000000, 0x7f2000010000, "/usr/lib/libc.so.6", NULL, 0, 0);
+	dump_builder_thread(b, 812, "main");
+	dump_builder_java_method(b, 1, 0, "jdk.internal.misc.Unsafe.allocateMemory", "Unsafe.java");
+	dump_builder_java_method(b, 2, 0, "java.nio.DirectByteBuffer.<init>", "DirectByteBuffer.java");
+	dump_builder_java_method(b, 3, 0, "java.nio.ByteBuffer.allocateDirect", "ByteBuffer.java");
+	dump_builder_java_method(b, 4, 0, "com.shop.Frames.decode", "Frames.java");
+	dump_builder_java_method(b, 5, 0, "com.shop.Handler.h\xc3\xa9\x1b[1m", "Handler.java");
+	dump_builder_java_method(b, 6, 0, "Main.main", "Main.java");
+	dump_builder_java_method(b, 7, 0, "java.util.zip.Deflater.init", "Deflater.java");
+	dump_builder_java_method(b, 8, DUMP_JAVA_STUB, "StubRoutines (1)", "");
+	dump_builder_java_method(b, 9, 0, "com.shop.Frames$$Lambda$14/0x0000000800c0.run", "");
+	dump_builder_java_calls(b, COMPILED(1, 41), buffer, 3);
+	dump_builder_java_calls(b, COMPILED(2, 42), own, 2);
+	dump_builder_java_calls(b, INTERPRETED(1, 0xfffe), main, 1);
+	dump_builder_java_calls(b, COMPILED(3, 43), deflater, 1);
+	dump_builder_java_calls(b, COMPILED(6, 0), stub, 1);
+	dump_builder_java_calls(b, COMPILED(5, 45), lambda, 1);
+	dump_builder_java_calls(b, INTERPRETED(2, 8), main, 1)->gone = 1;
 }

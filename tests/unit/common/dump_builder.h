@@ -52,6 +52,10 @@ void dump_builder_rate(struct dump_builder *b, const struct dump_rate_change *ch
 void dump_builder_note(struct dump_builder *b, uint32_t kind, const char *text);
 /* An entry of sys.path; the first one makes the region. */
 void dump_builder_path(struct dump_builder *b, const char *text);
+/* A method of Java, and a frame with the methods and lines of its calls; the first one makes the region. */
+void dump_builder_java_method(struct dump_builder *b, uint32_t id, uint32_t flags, const char *name, const char *file);
+struct dump_java_calls *dump_builder_java_calls(struct dump_builder *b, uint64_t frame,
+                                                const struct dump_java_call *calls, uint16_t count);
 /* A region with these bytes as its names. */
 void dump_builder_symbols(struct dump_builder *b, const void *bytes, size_t count);
 
@@ -63,9 +67,10 @@ int dump_builder_write(const struct dump_builder *b, const char *path);
 #define DUMP_FRAME(module, address) ((uint64_t)(module) << 48 | (address))
 
 /* Small dumps with something of everything, for tests that damage them; the second one is of a CPython, with its
- * evaluator at DUMP_BUILDER_EVALUATOR in module 1. */
+ * evaluator at DUMP_BUILDER_EVALUATOR in module 1, the third one of a JVM. */
 void dump_builder_sampler(struct dump_builder *b);
 void dump_builder_snake(struct dump_builder *b);
+void dump_builder_hotspot(struct dump_builder *b);
 #define DUMP_BUILDER_EVALUATOR 0x500000u
 #define DUMP_BUILDER_EVALUATOR_BYTES 0x10000u
 

@@ -138,7 +138,7 @@ static void test_wild_stacks(void **state)
 static void test_wild_arenas(void **state)
 {
 	static const uint32_t kinds[] = { DUMP_REGION_MODULES, DUMP_REGION_THREADS, DUMP_REGION_NOTES,
-		                          DUMP_REGION_RATES, DUMP_REGION_PATHS };
+		                          DUMP_REGION_RATES,   DUMP_REGION_PATHS,   DUMP_REGION_JAVA };
 	static const uint32_t lengths[] = { 1, 5, 15, 4096, 65536, 65537, UINT32_MAX, UINT32_MAX - 15 };
 
 	(void)state;
@@ -147,6 +147,7 @@ static void test_wild_arenas(void **state)
 			struct dump_builder b;
 			dump_builder_sampler(&b);
 			dump_builder_path(&b, "/srv");
+			dump_builder_java_method(&b, 1, 0, "A.b", "A.java");
 			struct dump_region *region = dump_builder_region(&b, kinds[k]);
 			uint32_t *bytes = dump_builder_at(&b, region->offset + sizeof(struct dump_arena));
 			struct dump_arena *arena = dump_builder_at(&b, region->offset);

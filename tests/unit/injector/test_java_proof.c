@@ -5,7 +5,10 @@
 #include <string.h>
 
 #include "fixture.h"
+#include "dump_format.h"
+#include "java/java_frame.h"
 #include "java/java_proof.h"
+#include "java/java_unloads.h"
 
 #define LOOKS 8u
 #define HIDDEN "JAVA_TOOL_OPTIONS=-XX:+UnlockDiagnosticVMOptions -XX:+ShowHiddenFrames"
@@ -171,7 +174,7 @@ static bool is_tolerant(const char *name)
 		" cache_high version_major version_text block_used blob_bytes compiled_deopt compiled_deopt_mh "
 		"compiled_original compiled_id method_access thread_stack_base native_id anchor_fp "
 		"blob_data pool_file array_length pool_length threads_length thread_stack_bytes const_words "
-		"const_flags ";
+		"const_flags counters ";
 	char word[60];
 
 	snprintf(word, sizeof word, " %s ", name);
@@ -230,6 +233,132 @@ static void test_java_prove_refuses_structures_of_another_size(void **state)
 	java_proof_done(&p);
 }
 
+/* ---- recorded frames ---- */
+
+static uint64_t id_of(struct java_view *v, const struct java_code *code)
+{
+	uint64_t id = 0;
+	struct err e;
+
+	assert_int_equal(java_field_read(&v->memory, code->address, &v->s.compiled_id, &id, &e), 0);
+	return id;
+}
+
+/* What the interpreter would have recorded of it. */
+static uint64_t interpreted(struct java_view *v, const struct java_point *point)
+{
+	struct java_method m;
+	struct err e;
+
+	assert_int_equal(java_method_read(v, point->method, point->bci, &m, &e), 0);
+	return DUMP_JAVA_FRAME(m.address, m.code + (uint64_t)(point->bci < 0 ? 0 : point->bci));
+}
+
+/* Each call at a pc of compiled code, and the same bytecodes as the interpreter has them. */
+static void check_frame(struct java_view *v, const struct java_code *code, uint64_t pc)
+{
+	static struct java_called list[JAVA_INLINED_MAX], alone[JAVA_INLINED_MAX];
+	struct java_point points[JAVA_INLINED_MAX];
+	uint32_t count, frames, one;
+	struct err e;
+
+	assert_int_equal(java_points_read(v, code, pc, points, &count, &e), 0);
+	const uint64_t id = id_of(v, code);
+	if (java_frame_read(v, DUMP_JAVA_FRAME(pc, id), list, &frames, &e) == -ENOENT)
+		return; /* it has just been thrown away */
+	assert_int_equal(frames, count ? count : 1);
+	for (uint32_t i = 0; i < count; i++) {
+		assert_int_equal(java_frame_read(v, interpreted(v, &points[i]), alone, &one, &e), 0);
+		assert_int_equal(one, 1);
+		assert_string_equal(alone[0].place.function, list[i].place.function);
+		assert_string_equal(alone[0].place.file, list[i].place.file);
+		assert_int_equal(alone[0].place.line, list[i].place.line);
+	}
+	assert_int_equal(java_frame_read(v, DUMP_JAVA_FRAME(pc, id + 1), list, &frames, &e), -ENOENT);
+	assert_int_equal(java_frame_read(v, DUMP_JAVA_FRAME(code->address, id), list, &frames, &e), -ENOENT);
+}
+
+static void test_java_frame_has_the_name_of_its_code_only(void **state)
+{
+	struct java_proof p;
+	uint32_t codes = 0;
+	struct err e;
+
+	(void)state;
+	need_jvm();
+	prove(&p);
+	struct java_view *v = &p.view;
+	for (uint32_t i = 0; i < v->heap_count; i++) {
+		struct java_code code;
+		bool used;
+		for (uint64_t at = v->heaps[i].low; java_block_next(v, &v->heaps[i], &at, &code, &used, &e) == 0;) {
+			uint64_t pc;
+			if (!used || code.kind != JAVA_CODE_COMPILED)
+				continue;
+			for (uint32_t n = 0; n < 20 && java_debug_pc(v, &code, n, &pc, &e) == 0; n++)
+				check_frame(v, &code, pc);
+			codes++;
+		}
+	}
+	assert_true(codes > 20);
+	java_proof_done(&p);
+}
+
+/* A Method that is none, and one whose bytecodes end before. */
+static void test_java_frame_of_no_method_has_no_name(void **state)
+{
+	static struct java_called list[JAVA_INLINED_MAX];
+	struct java_proof p;
+	struct java_method m;
+	uint32_t count;
+	struct err e;
+
+	(void)state;
+	need_jvm();
+	prove(&p);
+	uint64_t method = 0;
+	struct java_code code;
+	bool used;
+	for (uint64_t at = p.view.heaps[0].low; method == 0;) {
+		assert_int_equal(java_block_next(&p.view, &p.view.heaps[0], &at, &code, &used, &e), 0);
+		if (used && code.kind == JAVA_CODE_COMPILED)
+			assert_int_equal(
+				java_field_read(&p.view.memory, code.address, &p.view.s.compiled_method, &method, &e),
+				0);
+	}
+	assert_int_equal(java_method_read(&p.view, method, 0, &m, &e), 0);
+	assert_int_equal(java_frame_read(&p.view, DUMP_JAVA_FRAME(method, m.code), list, &count, &e), 0);
+	assert_int_equal(java_frame_read(&p.view, DUMP_JAVA_FRAME(method, m.code + m.code_bytes), list, &count, &e),
+	                 m.native ? 0 : -ENOENT);
+	assert_int_equal(java_frame_read(&p.view, DUMP_JAVA_FRAME(method, m.code - 1), list, &count, &e),
+	                 m.native ? 0 : -ENOENT);
+	for (int i = -3; i <= 3; i++)
+		if (i)
+			assert_true(java_frame_read(&p.view, DUMP_JAVA_FRAME(method + (uint64_t)(8 * i), m.code), list,
+			                            &count, &e) < 0);
+	assert_true(java_frame_read(&p.view, DUMP_JAVA_FRAME(8, 0), list, &count, &e) < 0);
+	java_proof_done(&p);
+}
+
+static void test_java_unloads_are_counted(void **state)
+{
+	struct java_proof p;
+	uint64_t at, count;
+	struct err e;
+
+	(void)state;
+	need_jvm();
+	prove(&p);
+	assert_int_equal(java_unloads_find(&p.view, &at, &e), 0);
+	assert_int_equal(target_read_u64(&p.view.memory, at, &count, &e), 0);
+	assert_int_equal(count, 0);
+	p.view.s.counters.bytes = 0;
+	assert_int_equal(java_unloads_find(&p.view, &at, &e), -ENOENT);
+	p.view.s.counters = p.view.s.version_text; /* leads to bytes of another kind */
+	assert_int_equal(java_unloads_find(&p.view, &at, &e), -ENOENT);
+	java_proof_done(&p);
+}
+
 /* ---- other machines ---- */
 
 static enum java_machine machine_of(const char *const *paths, size_t count)
@@ -277,6 +406,9 @@ int main(void)
 		cmocka_unit_test(test_java_prove_shows_what_the_jvm_says),
 		cmocka_unit_test(test_java_prove_refuses_fields_in_another_place),
 		cmocka_unit_test(test_java_prove_refuses_structures_of_another_size),
+		cmocka_unit_test(test_java_frame_has_the_name_of_its_code_only),
+		cmocka_unit_test(test_java_frame_of_no_method_has_no_name),
+		cmocka_unit_test(test_java_unloads_are_counted),
 		cmocka_unit_test(test_java_find_names_other_machines),
 		cmocka_unit_test(test_java_prove_refuses_other_machines_by_name),
 	};

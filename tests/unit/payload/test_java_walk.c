@@ -18,7 +18,10 @@
 #define HEAP_BYTES ((uint64_t)SEGMENTS << SHIFT)
 #define USED 8u         /* in the header of a block */
 #define FRAME_WORDS 44u /* of the CodeBlob behind it */
-#define COMPILED 8u     /* segments where blocks begin */
+#define ID 400u         /* the same, of a compiled method: */
+#define ORIGINAL 404u
+#define HANDLER 416u
+#define COMPILED 8u /* segments where blocks begin */
 #define INTERPRETER 100u
 #define STUB 300u
 #define BARRIER 400u
@@ -43,9 +46,11 @@ static uint64_t code_at(uint32_t segment, uint32_t bytes)
 static void make_block(uint32_t segment, uint32_t count, uint32_t frame_words)
 {
 	uint8_t *block = heap + ((size_t)segment << SHIFT);
+	const uint32_t id = 0x10000 + segment;
 
 	block[USED] = 1;
 	memcpy(block + FRAME_WORDS, &frame_words, sizeof frame_words);
+	memcpy(block + ID, &id, sizeof id);
 	for (uint32_t i = 0; i < count; i++)
 		segmap[segment + i] = (uint8_t)(i > 200 ? 200 : i);
 }
@@ -78,6 +83,9 @@ static void make(void)
 		.heap_count = 1,
 		.block_used = USED,
 		.frame_words = FRAME_WORDS,
+		.compile_id = ID,
+		.original = ORIGINAL,
+		.handlers = { HANDLER, 0 },
 		.heaps[0] = { .low = (uint64_t)heap,
 		              .high = (uint64_t)&heap_high,
 		              .segmap = (uint64_t)segmap,
@@ -113,18 +121,74 @@ static int close_java(void **state)
 	return close_session(state);
 }
 
-static void test_walk_goes_through_java_code(void **state)
+/* The native frames, and what is recorded of the two of Java code. */
+static void goes_through(uint64_t compiled, uint64_t interpreted)
 {
-	const uint64_t expected[] = { PC(0), A, I, CALL, PC(1) };
-
-	(void)state;
 	walk(10, 0xbad);
 	assert_int_equal(result.count, 5);
-	for (uint32_t i = 0; i < 5; i++)
-		assert_frame(i, expected[i]);
+	assert_frame(0, PC(0));
+	assert_int_equal(frames[1], compiled);
+	assert_int_equal(frames[2], interpreted);
+	assert_frame(3, CALL);
+	assert_frame(4, PC(1));
 	assert_int_equal(DUMP_FRAME_MODULE(frames[1]), 0);
+	assert_int_equal(DUMP_FRAME_MODULE(frames[3]), 0);
+}
+
+#define METHOD 0x7e1234567890ull
+
+static void test_walk_goes_through_java_code(void **state)
+{
+	(void)state;
+	goes_through(DUMP_JAVA_FRAME(A, COMPILED), I);
+	stack[37] = METHOD;
+	stack[32] = 0x7e55aabb1234;
+	goes_through(DUMP_JAVA_FRAME(A, COMPILED), DUMP_JAVA_FRAME(METHOD, 0x1234));
 	assert_int_equal(result.flags, 0);
 	assert_int_equal(result.fallback, 0);
+}
+
+/* What cannot be a Method is none, and the frame that of code of HotSpot's. */
+static void test_interpreter_without_a_method_is_plain_code(void **state)
+{
+	static const uint64_t words[] = { 0, METHOD | 4, 1ull << 47, UINT64_MAX - 7 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+		stack[37] = words[i];
+		goes_through(DUMP_JAVA_FRAME(A, COMPILED), I);
+	}
+}
+
+static void keep_original(uint64_t pc, uint32_t offset)
+{
+	memcpy(heap + ((size_t)COMPILED << SHIFT) + ORIGINAL, &offset, sizeof offset);
+	stack[14] = pc;
+}
+
+/* Deoptimised code returns to a handler, and the frame has where it was left. */
+static void test_deoptimised_code_is_where_it_was_left(void **state)
+{
+	const uint64_t handler = A, base = code_at(COMPILED, 0);
+	const uint32_t from_base = (uint32_t)(handler - base) - 16;
+
+	(void)state;
+	memcpy(heap + ((size_t)COMPILED << SHIFT) + HANDLER, &handler, sizeof handler);
+	keep_original(A - 100, 0);
+	goes_through(DUMP_JAVA_FRAME(A - 100, COMPILED), I);
+	keep_original(A - 100, 24); /* not in the frame: the return address is all that is known */
+	stack[17] = A - 100;
+	goes_through(DUMP_JAVA_FRAME(A - 100, COMPILED), I);
+	keep_original(A - 100, 32);
+	goes_through(DUMP_JAVA_FRAME(A, COMPILED), I);
+	keep_original(A - 100, 4);
+	goes_through(DUMP_JAVA_FRAME(A, COMPILED), I);
+	keep_original(UINT64_MAX, 0);
+	goes_through(DUMP_JAVA_FRAME(A, COMPILED), I);
+	keep_original(A - 100, 0);
+	payload.java.handler_base = 16;
+	memcpy(heap + ((size_t)COMPILED << SHIFT) + HANDLER, &from_base, sizeof from_base);
+	goes_through(DUMP_JAVA_FRAME(A - 100, COMPILED), I);
 }
 
 static void ends_at(uint32_t count)
@@ -255,6 +319,8 @@ int main(void)
 #define JAVA_TEST(name) cmocka_unit_test_setup_teardown(name, open_java, close_java)
 	const struct CMUnitTest tests[] = {
 		JAVA_TEST(test_walk_goes_through_java_code),
+		JAVA_TEST(test_interpreter_without_a_method_is_plain_code),
+		JAVA_TEST(test_deoptimised_code_is_where_it_was_left),
 		JAVA_TEST(test_walk_ends_where_no_code_is),
 		JAVA_TEST(test_walk_ends_at_a_java_frame_that_does_not_fit),
 		JAVA_TEST(test_behind_java_code_nothing_leads_out_of_the_page),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "input/python_places.h"
+#include "input/source_places.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,13 +19,13 @@ struct python_file {
 	uint32_t below; /* string: the part below its entry of path; NONE: it is in none */
 };
 
-struct python_place {
+struct source_place {
 	uint64_t place;
 	uint32_t function, file; /* strings */
 	struct location location;
 };
 
-static bool add_string(struct python_places *p, const char *text, uint32_t *number)
+static bool add_string(struct source_places *p, const char *text, uint32_t *number)
 {
 	uint32_t before = p->strings.count;
 
@@ -37,7 +37,7 @@ static bool add_string(struct python_places *p, const char *text, uint32_t *numb
 }
 
 /* Cuts the root down to what it has in common with the directory of a file. */
-static void note_root(struct python_places *p, const char *file)
+static void note_root(struct source_places *p, const char *file)
 {
 	const char *end = strrchr(file, '/');
 	size_t same = 0;
@@ -57,14 +57,14 @@ static void note_root(struct python_places *p, const char *file)
 /* Names a file of which there is no place yet. */
 static bool add_file(struct images *images, const struct python_path *path, uint32_t number)
 {
-	struct python_places *p = &images->python;
+	struct source_places *p = &images->sources;
 	const char *file = p->strings.list[number];
 	char below[DUMP_CODE_FILE_TEXT], module[PYTHON_MODULE_TEXT];
 	struct python_file added = { .below = NONE };
 
 	bool found = python_path_below(path, file, below);
 	python_module_name(file, found ? below : NULL, module);
-	added.image = images_add_python(images, module);
+	added.image = images_add_module(images, IMAGE_PYTHON, module);
 	if (!added.image || (found && !add_string(p, below, &added.below)) || !grow_list(p->files, p->file_count) ||
 	    map_put(&p->file_of, number, p->file_count))
 		return false;
@@ -74,29 +74,26 @@ static bool add_file(struct images *images, const struct python_path *path, uint
 	return true;
 }
 
-static const struct python_file *file_of(const struct python_places *p, uint32_t number)
+static const struct python_file *file_of(const struct source_places *p, uint32_t number)
 {
 	const uint32_t *known = map_find(&p->file_of, number);
 
 	return known ? &p->files[*known] : NULL;
 }
 
-static uint64_t add_place(struct images *images, const struct python_path *path, uint64_t hash, uint32_t function,
-                          uint32_t file, int line)
+static uint64_t add_place(struct images *images, uint64_t hash, uint32_t image, uint32_t function, uint32_t file,
+                          int line)
 {
-	struct python_places *p = &images->python;
+	struct source_places *p = &images->sources;
+	struct source_place *place = grow_list(p->list, p->count) ? malloc(sizeof *place) : NULL;
 
-	if (!file_of(p, file) && !add_file(images, path, file))
-		return 0;
-	struct python_place *place = grow_list(p->list, p->count) ? malloc(sizeof *place) : NULL;
 	if (!place)
 		return 0;
 	if (map_put(&p->place_of, hash, p->count)) {
 		free(place);
 		return 0;
 	}
-	uint32_t image = file_of(p, file)->image;
-	*place = (struct python_place){ .place = PLACE(image, p->count), .function = function, .file = file };
+	*place = (struct source_place){ .place = PLACE(image, p->count), .function = function, .file = file };
 	place->location.function = p->strings.list[function];
 	place->location.file = p->strings.list[file][0] ? p->strings.list[file] : NULL;
 	place->location.line = line;
@@ -104,35 +101,60 @@ static uint64_t add_place(struct images *images, const struct python_path *path,
 	return place->place;
 }
 
-uint64_t python_places_add(struct images *images, const struct python_path *path, const char *function,
-                           const char *file, int line)
+/* Where it is; a new one if there is none yet. */
+static uint64_t find_place(struct images *images, uint32_t image, uint32_t function, uint32_t file, int line)
 {
-	struct python_places *p = &images->python;
-	uint32_t f, n;
+	struct source_places *p = &images->sources;
+	uint64_t hash = map_mix(map_mix((uint64_t)function << 32 | file) ^ (uint64_t)image << 32 ^ (uint32_t)line);
 	const uint32_t *known;
 
-	if (!add_string(p, function, &f) || !add_string(p, file, &n))
-		return 0;
-	uint64_t hash = map_mix(map_mix((uint64_t)f << 32 | n) ^ (uint32_t)line);
 	for (; (known = map_find(&p->place_of, hash)); hash++) {
-		const struct python_place *place = p->list[*known];
-		if (place->function == f && place->file == n && place->location.line == line)
+		const struct source_place *place = p->list[*known];
+		if (place->function == function && place->file == file && place->location.line == line &&
+		    PLACE_IMAGE(place->place) == image)
 			return place->place;
 	}
-	return add_place(images, path, hash, f, n, line);
+	return add_place(images, hash, image, function, file, line);
 }
 
-bool python_places_have(const struct images *images, uint64_t place)
+uint64_t source_places_add_python(struct images *images, const struct python_path *path, const char *function,
+                                  const char *file, int line)
 {
-	return PLACE_IMAGE(place) < images->count && images->list[PLACE_IMAGE(place)].python;
+	struct source_places *p = &images->sources;
+	uint32_t f, n;
+
+	if (!add_string(p, function, &f) || !add_string(p, file, &n) || (!file_of(p, n) && !add_file(images, path, n)))
+		return 0;
+	return find_place(images, file_of(p, n)->image, f, n, line);
 }
 
-const struct location *python_places_find(const struct images *images, uint64_t place)
+uint64_t source_places_add_java(struct images *images, const char *package, const char *function, const char *file,
+                                int line)
 {
-	return python_places_have(images, place) ? &images->python.list[PLACE_OFFSET(place)]->location : NULL;
+	struct source_places *p = &images->sources;
+	uint32_t image = images_add_module(images, IMAGE_JAVA, package), f, n;
+
+	if (!image || !add_string(p, function, &f) || !add_string(p, file, &n))
+		return 0;
+	return find_place(images, image, f, n, line);
 }
 
-const char *python_places_short(const struct python_places *p, const char *file)
+bool source_places_have(const struct images *images, uint64_t place)
+{
+	return PLACE_IMAGE(place) < images->count && images->list[PLACE_IMAGE(place)].language;
+}
+
+enum image_language source_places_language(const struct images *images, uint64_t place)
+{
+	return source_places_have(images, place) ? images->list[PLACE_IMAGE(place)].language : IMAGE_NATIVE;
+}
+
+const struct location *source_places_find(const struct images *images, uint64_t place)
+{
+	return source_places_have(images, place) ? &images->sources.list[PLACE_OFFSET(place)]->location : NULL;
+}
+
+const char *source_places_short(const struct source_places *p, const char *file)
 {
 	size_t n = p->root ? strlen(p->root) : 0;
 	uint32_t number;
@@ -143,7 +165,7 @@ const char *python_places_short(const struct python_places *p, const char *file)
 	return n && !strncmp(file, p->root, n) && file[n] ? file + n : file;
 }
 
-void python_places_done(struct python_places *p)
+void source_places_done(struct source_places *p)
 {
 	for (uint32_t i = 0; i < p->count; i++)
 		free(p->list[i]);
@@ -153,5 +175,5 @@ void python_places_done(struct python_places *p)
 	map_done(&p->file_of);
 	string_table_done(&p->strings);
 	map_done(&p->place_of);
-	*p = (struct python_places){ 0 };
+	*p = (struct source_places){ 0 };
 }

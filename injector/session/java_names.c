@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/java_names.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+#include "host/clocks.h"
+#include "java/java_unloads.h"
+
+#define TRIES_MAX 3u /* polls */
+#define LOOKS 3u     /* in each */
+#define POLL_BYTES (8u << 20)
+#define POLL_WORK (256u << 20)
+#define PART_OF_DUMP 16u    /* at most is for names */
+#define NO_COUNT UINT64_MAX /* nobody knows whether classes were unloaded */
+#define SEPARATOR '\n'      /* no name has one */
+#define KEY_TEXT (sizeof((struct java_place *)0)->function + JAVA_FILE_TEXT)
+
+/* One poll. */
+struct poll {
+	struct java_names *n;
+	struct dump_writer *w;
+	uint64_t unloads; /* as it began */
+	uint64_t until_ns;
+};
+
+static uint64_t unloads_now(struct java_names *n)
+{
+	uint64_t count;
+	struct err e;
+
+	return n->counter && target_read_u64(&n->view.memory, n->counter, &count, &e) == 0 ? count : NO_COUNT;
+}
+
+struct java_names *java_names_new(const struct java_view *view, const struct target_memory *tm, uint64_t dump_max_bytes)
+{
+	struct java_names *n = calloc(1, sizeof *n);
+	struct budget budget;
+	struct err e;
+
+	if (!n)
+		return NULL;
+	budget_start(&budget, POLL_BYTES, POLL_WORK);
+	n->view = *view;
+	n->view.memory = target_memory_charged(tm, &budget);
+	n->bytes_max = dump_max_bytes / PART_OF_DUMP;
+	if (java_unloads_find(&n->view, &n->counter, &e))
+		n->counter = 0;
+	n->unloads = unloads_now(n);
+	n->view.memory.budget = NULL;
+	return n;
+}
+
+void java_names_free(struct java_names *n)
+{
+	if (!n)
+		return;
+	new_stacks_done(&n->stacks);
+	map_done(&n->word_at);
+	map_done(&n->known_at);
+	string_table_done(&n->methods);
+	free(n->words);
+	free(n->pending);
+	free(n->known);
+	free(n);
+}
+
+/* ---- which frames there are ---- */
+
+static void add_word(struct java_names *n, uint64_t frame)
+{
+	if (n->failed || map_find(&n->word_at, frame))
+		return;
+	if (n->word_count == DUMP_JAVA_FRAMES_MAX) {
+		n->no_room++;
+		return;
+	}
+	if (!grow_list(n->words, n->word_count) || !grow_list(n->pending, n->pending_count) ||
+	    map_put(&n->word_at, frame, n->word_count)) {
+		n->failed = true;
+		return;
+	}
+	n->words[n->word_count] = (struct java_word){ .frame = frame, .unloads = n->unloads };
+	n->pending[n->pending_count++] = n->word_count++;
+}
+
+static void on_stack(void *arg, const uint64_t *frames, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (DUMP_FRAME_IS_JAVA(frames[i]))
+			add_word(arg, frames[i]);
+}
+
+/* ---- methods ---- */
+
+static void key_of(const struct java_place *place, char key[KEY_TEXT])
+{
+	snprintf(key, KEY_TEXT, "%s%c%s", place->function, SEPARATOR, place->file);
+}
+
+static bool has_room(struct java_names *n, uint64_t bytes)
+{
+	if (n->bytes + bytes > n->bytes_max)
+		return false;
+	n->bytes += bytes;
+	return true;
+}
+
+/* The id of a method that is called so; it is written if it is new. 0: no room. */
+static uint32_t method_id(struct poll *p, const struct java_called *called)
+{
+	const struct java_place *place = &called->place;
+	struct java_names *n = p->n;
+	char key[KEY_TEXT];
+	uint32_t number;
+	struct err e;
+
+	key_of(place, key);
+	if (string_table_find(&n->methods, key, &number))
+		return number + 1;
+	if (n->methods.count == DUMP_JAVA_METHODS_MAX ||
+	    !has_room(n, sizeof(struct dump_java_method) + strlen(key) + 2) ||
+	    dump_writer_java_method(p->w, n->methods.count + 1, called->method ? 0 : DUMP_JAVA_STUB, place->function,
+	                            place->file, &e) < 0)
+		return 0;
+	if (string_table_add(&n->methods, key, &number)) {
+		n->failed = true; /* its id is taken */
+		return 0;
+	}
+	return number + 1;
+}
+
+static struct java_known *known_method(struct java_names *n, uint64_t method)
+{
+	const uint32_t *at = map_find(&n->known_at, method);
+
+	return at ? &n->known[*at] : NULL;
+}
+
+static void keep_method(struct poll *p, uint64_t method, uint32_t id)
+{
+	struct java_names *n = p->n;
+	struct java_known *known = known_method(n, method);
+	const struct java_known fresh = { .method = method, .id = id, .since = n->polls };
+
+	if (known && known->gone) {
+		*known = fresh;
+		return;
+	}
+	if (known || !grow_list(n->known, n->known_count) || map_put(&n->known_at, method, n->known_count))
+		return;
+	n->known[n->known_count++] = fresh;
+}
+
+/* ---- frames ---- */
+
+/* Of a frame of the interpreter: is its Method the one that was recorded? */
+static bool is_proved(struct poll *p, const struct java_word *word, uint32_t id)
+{
+	struct java_names *n = p->n;
+	const struct java_known *known = known_method(n, n->list[0].method);
+	uint64_t now = unloads_now(n);
+
+	if (now != NO_COUNT && now == word->unloads)
+		return true;
+	return known && !known->gone && known->id == id && known->since < n->polls && now == p->unloads &&
+	       now != NO_COUNT;
+}
+
+/* False: there is no room. */
+static bool write_word(struct poll *p, struct java_word *word, uint32_t count)
+{
+	struct dump_java_call calls[DUMP_JAVA_DEPTH_MAX];
+	struct java_names *n = p->n;
+	struct err e;
+
+	for (uint32_t i = 0; i < count; i++) {
+		int32_t line = n->list[i].place.line;
+		calls[i] = (struct dump_java_call){ method_id(p, &n->list[i]), line > 0 ? line : 0 };
+		if (!calls[i].method)
+			return false;
+	}
+	if (!java_frame_is_compiled(&n->view, word->frame)) {
+		if (!is_proved(p, word, calls[0].method)) {
+			n->gone++;
+			return true;
+		}
+		keep_method(p, n->list[0].method, calls[0].method);
+		word->method = n->list[0].method;
+	}
+	return has_room(n, sizeof(struct dump_java_calls) + count * sizeof *calls) &&
+	       dump_writer_java_calls(p->w, word->frame, calls, count, &word->record, &e) == 0;
+}
+
+/* False: it is to be tried again. */
+static bool name_word(struct poll *p, struct java_word *word)
+{
+	struct java_names *n = p->n;
+	uint32_t count = 0;
+	struct err e;
+	int rc = -EINVAL;
+
+	for (unsigned look = 0; look < LOOKS && rc && rc != -ENOENT; look++)
+		rc = java_frame_read(&n->view, word->frame, n->list, &count, &e);
+	if (rc && rc != -ENOENT && ++word->tries < TRIES_MAX)
+		return false;
+	if (rc)
+		n->gone++;
+	else if (!write_word(p, word, count))
+		n->no_room++;
+	else
+		n->named += word->record != 0;
+	return true;
+}
+
+static void name_words(struct poll *p, bool last)
+{
+	struct java_names *n = p->n;
+	uint32_t left = 0;
+
+	for (uint32_t i = 0; i < n->pending_count; i++) {
+		bool late = monotonic_ns() > p->until_ns;
+		if (late || (!name_word(p, &n->words[n->pending[i]]) && !last))
+			n->pending[left++] = n->pending[i];
+	}
+	n->pending_count = left;
+}
+
+/* ---- classes that were unloaded ---- */
+
+/* Is the Method what it was? */
+static bool still_is(struct java_names *n, const struct java_known *known)
+{
+	struct java_method m;
+	char key[KEY_TEXT];
+	uint32_t number;
+	struct err e;
+
+	for (unsigned look = 0; look < LOOKS; look++) {
+		if (java_method_read(&n->view, known->method, 0, &m, &e) ||
+		    java_method_place(&n->view, &m, 0, &n->list[0].place, &e))
+			continue;
+		key_of(&n->list[0].place, key);
+		return string_table_find(&n->methods, key, &number) && number + 1 == known->id;
+	}
+	return false;
+}
+
+static void drop_gone(struct poll *p)
+{
+	struct java_names *n = p->n;
+
+	for (uint32_t i = 0; i < n->known_count; i++)
+		n->known[i].gone = n->known[i].gone || !still_is(n, &n->known[i]);
+	for (uint32_t i = 0; i < n->word_count; i++) {
+		struct java_word *word = &n->words[i];
+		const struct java_known *known = word->method ? known_method(n, word->method) : NULL;
+		if (!known || !known->gone)
+			continue;
+		dump_writer_java_gone(p->w, word->record);
+		word->method = 0;
+		n->named--;
+		n->gone++;
+	}
+}
+
+void java_names_poll(struct java_names *n, struct dump_writer *w, const struct target_memory *tm, bool last)
+{
+	struct poll p = { .n = n, .w = w, .until_ns = monotonic_ns() + (last ? JAVA_LAST_NS : JAVA_POLL_NS) };
+	struct budget budget;
+	struct err e;
+
+	budget_start(&budget, POLL_BYTES, POLL_WORK);
+	n->view.memory = target_memory_charged(tm, &budget);
+	n->polls++;
+	p.unloads = unloads_now(n);
+	if (p.unloads != n->unloads)
+		drop_gone(&p);
+	if (new_stacks_each(&n->stacks, w, last, on_stack, n, &e) < 0)
+		n->failed = true;
+	name_words(&p, last);
+	n->unloads = p.unloads;
+	n->view.memory.budget = NULL;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names of the Java frames that the payload records, read while the JVM still has them and written into the dump.
+ *
+ * Each poll, some five in a second, takes the stacks that are new and names the frames in them that are new, once each.
+ * A name that is written is the right one (java_frame.h). For a Method, which has no number of its own, that is so if
+ *
+ *   no class has been unloaded since before the frame was recorded: since the poll before the one that has found it; or
+ *   the Method was known at that poll already, and still is called the same.
+ *
+ * When classes have been unloaded, all Methods that are known are looked at again: where one is not what it was, a
+ * later sample may have the same frame and mean another, so the frame loses its name (dump_java_calls.gone). Code and
+ * Methods that had gone before they could be named have no name either.
+ *
+ * Bounded: frames and methods by number, the region JAVA by a part of the dump, a poll by time; what had no room stays
+ * without a name, and that is said once.
+ */
+#ifndef MEMATTACH_JAVA_NAMES_H
+#define MEMATTACH_JAVA_NAMES_H
+
+#include "base/map.h"
+#include "base/string_table.h"
+#include "java/java_frame.h"
+#include "recording/new_stacks.h"
+
+#define JAVA_POLL_NS 20000000ull  /* how long one poll names frames */
+#define JAVA_LAST_NS 500000000ull /* … and the last one */
+
+/* A frame of the stacks. */
+struct java_word {
+	uint64_t frame;
+	uint64_t unloads; /* classes that had been unloaded before it was recorded */
+	uint64_t record;  /* offset of its dump_java_calls, 0: none */
+	uint64_t method;  /* that the interpreter runs in it, once it is named; else 0 */
+	uint32_t tries;
+};
+
+/* A Method that was proved. */
+struct java_known {
+	uint64_t method;
+	uint32_t id;    /* in the dump */
+	uint64_t since; /* number of the poll */
+	bool gone;
+};
+
+struct java_names {
+	struct java_view view; /* without a budget */
+	uint64_t counter;      /* address of the number of unloaded classes, 0: nobody counts them */
+	uint64_t unloads;      /* at the begin of the last poll */
+	uint64_t polls;
+	struct new_stacks stacks;
+	struct map word_at; /* frame -> index in words */
+	struct java_word *words;
+	uint32_t word_count;
+	uint32_t *pending; /* indexes of words that are not decided yet */
+	uint32_t pending_count;
+	struct map known_at; /* Method -> index in known */
+	struct java_known *known;
+	uint32_t known_count;
+	struct string_table methods; /* name and file; the id is the number + 1 */
+	uint64_t bytes, bytes_max;   /* of the records */
+	uint32_t named, gone, no_room;
+	bool failed; /* no memory: what comes has no names */
+	struct java_called list[JAVA_INLINED_MAX];
+};
+
+/* view: of a proof. Before the recording begins. NULL: no memory. */
+struct java_names *java_names_new(const struct java_view *view, const struct target_memory *tm,
+                                  uint64_t dump_max_bytes);
+void java_names_free(struct java_names *n);
+
+/* last: of the session. Never fails: what cannot be read has no name. */
+void java_names_poll(struct java_names *n, struct dump_writer *w, const struct target_memory *tm, bool last);
+
+#endif

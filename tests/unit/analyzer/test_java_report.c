@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/* Java frames in reports: which frames a row has with and without native ones, and what damaged names become. */
+#include "views.h"
+
+static void make_hotspot(struct dump_builder *b, struct report *r, struct report_options options)
+{
+	dump_builder_hotspot(b);
+	make(r, b, options);
+}
+
+/* "module:function:line" of a row's frames. */
+static char *stack_of(const struct report *r, const struct report_row *row)
+{
+	static char text[2048];
+	size_t used = 0, n;
+
+	text[0] = 0;
+	for (uint32_t i = 0; i < row->frame_count; i++) {
+		const struct location *l = report_locations(r, row->frames[i], &n);
+		const struct image *image = &r->images.list[PLACE_IMAGE(row->frames[i])];
+		used += (size_t)snprintf(text + used, sizeof text - used, "%s%s:%s:%d", i ? " < " : "",
+		                         image->path ? image_name(image) : "", l->function ? l->function : "", l->line);
+	}
+	return text;
+}
+
+static const struct report_row *row_of(const struct report *r, const char *stack)
+{
+	for (size_t i = 0; i < r->rows.count; i++)
+		if (!strcmp(stack_of(r, &r->rows.list[i]), stack))
+			return &r->rows.list[i];
+	for (size_t i = 0; i < r->rows.count; i++)
+		print_error("%s\n", stack_of(r, &r->rows.list[i]));
+	fail_msg("no row %s", stack);
+	return NULL;
+}
+
+#define OWN "com.shop:Frames.decode:31 < com.shop:Handler.h\xc3\xa9\x1b[1m:88 < (no package):Main.main:7"
+
+static void test_hotspot_and_what_is_internal_are_left_out(void **state)
+{
+	struct dump_builder b;
+	struct report r;
+
+	(void)state;
+	make_hotspot(&b, &r, (struct report_options){ .symbols = false });
+	/* The entry that Java has called stays. */
+	row_of(&r,
+	       "libjvm.so::0 < java.nio:DirectByteBuffer.<init>:125 < java.nio:ByteBuffer.allocateDirect:332 < " OWN);
+	/* Libraries stay; stubs and lambdas do not. */
+	const struct report_row *deflate = row_of(&r, "libzip.so::0 < java.util.zip:Deflater.init:0 < " OWN);
+	assert_int_equal(deflate->flags, 0);
+	const struct report_row *gone =
+		row_of(&r, "libjvm.so::0 < (Java):[gone]:0 < (Java):[gone]:0 < (no package):Main.main:7");
+	assert_int_equal(gone->flags, DUMP_STACK_TRUNCATED);
+	assert_int_equal(r.rows.count, 3);
+	assert_int_equal(r.java.version, 17);
+	assert_int_equal(r.java.samples, 21);
+	assert_int_equal(r.java.complete, 20);
+	report_done(&r);
+	dump_builder_done(&b);
+}
+
+static void test_native_frames_are_shown_on_demand(void **state)
+{
+	struct dump_builder b;
+	struct report r;
+
+	(void)state;
+	make_hotspot(&b, &r, (struct report_options){ .symbols = false, .native = true });
+	row_of(&r, "libjvm.so::0 < libjvm.so::0 < jdk.internal.misc:Unsafe.allocateMemory:0 < "
+	           "java.nio:DirectByteBuffer.<init>:125 < java.nio:ByteBuffer.allocateDirect:332 < "
+	           "com.shop:Frames.decode:31 < com.shop:Handler.h\xc3\xa9\x1b[1m:88 < ::0 < libjvm.so::0 < "
+	           "(no package):Main.main:7 < libjvm.so::0 < libc.so.6::0");
+	row_of(&r, "libzip.so::0 < java.util.zip:Deflater.init:0 < (HotSpot):StubRoutines (1):0 < "
+	           "com.shop:Frames$$Lambda$14/0x0000000800c0.run:0 < " OWN " < libjvm.so::0 < libc.so.6::0");
+	report_done(&r);
+	dump_builder_done(&b);
+}
+
+static void test_names_that_are_damaged_are_none(void **state)
+{
+	struct report r;
+	struct dump_builder b;
+
+	(void)state;
+	dump_builder_hotspot(&b);
+	struct dump_region *region = dump_builder_region(&b, DUMP_REGION_JAVA);
+	struct dump_java_method *m = dump_builder_at(&b, region->offset + sizeof(struct dump_arena));
+	m->id = 77; /* the frames that name it name nothing */
+	make(&r, &b, (struct report_options){ .symbols = false });
+	row_of(&r, "libjvm.so::0 < (Java):[gone]:0 < " OWN);
+	assert_int_equal(report_skipped(&r, DUMP_SKIP_java), 0);
+	report_done(&r);
+	m->name_bytes = 3; /* no NUL is there */
+	make(&r, &b, (struct report_options){ .symbols = false });
+	row_of(&r, "libjvm.so::0 < (Java):[gone]:0 < " OWN);
+	assert_int_equal(report_skipped(&r, DUMP_SKIP_java), 1);
+	report_done(&r);
+	dump_builder_done(&b);
+}
+
+static void test_text_names_packages_of_the_jdk_and_lines_of_others(void **state)
+{
+	struct dump_builder b;
+	struct report r;
+
+	(void)state;
+	make_hotspot(&b, &r, (struct report_options){ .symbols = true });
+	char *text = text_of(&r);
+	assert_non_null(strstr(text, "DirectByteBuffer.<init>"));
+	assert_non_null(strstr(text, "java.nio"));
+	assert_null(strstr(text, "DirectByteBuffer.java"));
+	assert_non_null(strstr(text, "Frames.java:31"));
+	assert_null(strstr(text, "\x1b[1m"));
+	free(text);
+	report_done(&r);
+	dump_builder_done(&b);
+}
+
+static void test_json_says_the_language(void **state)
+{
+	struct dump_builder b;
+	struct report r;
+
+	(void)state;
+	make_hotspot(&b, &r, (struct report_options){ .symbols = false });
+	assert_says(json_of(&r), "\"version\": 17");
+	assert_says(json_of(&r), "\"language\":\"java\"");
+	report_done(&r);
+	dump_builder_done(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_hotspot_and_what_is_internal_are_left_out),
+		cmocka_unit_test(test_native_frames_are_shown_on_demand),
+		cmocka_unit_test(test_names_that_are_damaged_are_none),
+		cmocka_unit_test(test_json_says_the_language),
+		cmocka_unit_test(test_text_names_packages_of_the_jdk_and_lines_of_others),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
