@@ -2,7 +2,7 @@
 # or <first label>_harm_<case> if harm is among its labels. `RUN --list` is the single list; a file that changes lets CMake
 # look again. Cases with the label alone run while no other test does.
 function(memattach_add_cases run stress_options)
-  find_program(PYTHON3 NAMES python3 PATHS /usr/bin REQUIRED)
+  find_program(PYTHON3 NAMES python3 HINTS /usr/bin REQUIRED)
   get_filename_component(folder ${run} DIRECTORY)
   file(GLOB files CONFIGURE_DEPENDS ${folder}/*.py)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${files})
@@ -18,6 +18,7 @@ function(memattach_add_cases run stress_options)
     list(GET fields 2 timeout)
     string(REPLACE "," ";" labels "${labels}")
     list(GET labels 0 label)
+    list(GET labels 1 module) # the file
     math(EXPR timeout "${timeout} + 60") # run.py ends it before, and what it has started
     set(options)
     set(prefix)
@@ -29,7 +30,7 @@ function(memattach_add_cases run stress_options)
     endif()
     add_test(NAME ${label}_${prefix}${name}
       COMMAND ${PYTHON3} ${run} --memattach $<TARGET_FILE:memattach> --memanalyze $<TARGET_FILE:memanalyze>
-        --targets ${CMAKE_BINARY_DIR}/tests/targets --work ${work} ${options} ${name})
+        --targets ${CMAKE_BINARY_DIR}/tests/targets --work ${work} --module ${module} ${options} ${name})
     set_tests_properties(${label}_${prefix}${name} PROPERTIES
       LABELS "${labels}" TIMEOUT ${timeout} SKIP_RETURN_CODE 77)
     if("alone" IN_LIST labels)

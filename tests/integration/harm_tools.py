@@ -111,7 +111,7 @@ def bpftrace_beside_us(context):
     victim = Victim(context, "alloc_loop", "2")
     library = next(line.split()[-1] for line in read_text(f"/proc/{victim.pid}/maps").splitlines() if "/libc.so" in line)
     program = (f"uprobe:{library}:malloc {{ @m = count(); }} uretprobe:{library}:malloc {{ @r = count(); }} "
-               f"uprobe:{library}:free {{ @f = count(); }} interval:s:1 {{ exit(); }}")
+               f"uprobe:{library}:free {{ @f = count(); }} interval:ms:200 {{ exit(); }}")
     first = tool("bpftrace", "-p", victim.pid, "-e", program)
     if "@m:" not in first.stdout:
         raise Skip(f"bpftrace cannot work here: {first.stdout.strip()[-200:]}")

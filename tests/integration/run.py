@@ -26,12 +26,18 @@ sys.path.insert(0, str(HERE))
 import harness  # noqa: E402
 from middle import MIDDLE, SANITIZED  # noqa: E402
 
-for path in sorted([*HERE.glob("cases_*.py"), *HERE.glob("harm_*.py")]):
-    importlib.import_module(path.stem)
-for name in itertools.chain(*MIDDLE.values()):
-    harness.CASES[name].labels.append("middle")
-assert "sanitized" in harness.CASES[SANITIZED].labels
-harness.CASES[SANITIZED].labels.append("middle_sanitized")
+
+def load(module):
+    """The cases of one file, or of all: to read all takes longer than many a case."""
+    for path in sorted([*HERE.glob("cases_*.py"), *HERE.glob("harm_*.py")]):
+        if module in (None, path.stem):
+            importlib.import_module(path.stem)
+    if module:
+        return
+    for name in itertools.chain(*MIDDLE.values()):
+        harness.CASES[name].labels.append("middle")
+    assert "sanitized" in harness.CASES[SANITIZED].labels
+    harness.CASES[SANITIZED].labels.append("middle_sanitized")
 
 
 def run(case, options):
@@ -95,11 +101,13 @@ def main():
     parser.add_argument("--memattach", help="the program")
     parser.add_argument("--memanalyze", help="the program")
     parser.add_argument("--targets", help="directory of the built victims")
+    parser.add_argument("--module", help="the file of the cases, without .py (default: all are read)")
     parser.add_argument("--work", help="where the cases may write (default: the system's temporary directory)")
     parser.add_argument("--cycles", type=int, default=5, help="attach/detach cycles of the cases that repeat")
     parser.add_argument("--kills", type=int, default=harness.KILLS, help="kills of the cases that kill memattach at random moments")
     parser.add_argument("cases", nargs="*")
     options = parser.parse_args()
+    load(options.module)
     if options.list:
         for case in harness.CASES.values():
             print(case.name, ",".join(case.labels), case.timeout)

@@ -11,7 +11,6 @@
 #include "elf/tid_offset.h"
 #include "host/watchdog.h"
 #include "process/task.h"
-#include "touch/patches/control_call.h"
 #include "touch/patches/detours.h"
 #include "touch/patches/load.h"
 #include "touch/remote/send_descriptors.h"
@@ -19,6 +18,19 @@
 #define FILTER_LOG2 16u
 #define FILTER_LOG2_SMALL_RATE 20u
 #define FILTER_ROOM 16u /* counters for each live sample that a heap as large as now will have */
+
+/* The payload's control function, by the borrowed thread (include/control.h). what completes "the payload could not …".
+ */
+static int control_call(struct loan *l, enum control_op op, uint64_t argument, const char *what, struct err *e)
+{
+	const uint64_t arguments[6] = { op, argument };
+	uint64_t result = 0;
+
+	int rc = remote_call1(&l->remote, l->s->payload.control, arguments, &result, l->deadline_ns, e);
+	if (rc == 0 && (rc = remote_result(result, e)) < 0)
+		err_prefix(e, "the payload could not %s", what);
+	return rc;
+}
 
 static uint32_t find_tid_offset(struct session *s, const struct remote *r)
 {
@@ -107,7 +119,7 @@ static int start(struct loan *l, const int remote_fds[3], uint64_t handle, uint6
 	s->recording.asks_usable_size = args.usable_size != 0;
 	int rc = target_write(&s->writer, CHANGE_WORK_AREA, at, &args, sizeof args, e);
 	if (rc == 0)
-		rc = control_call(s, &l->remote, CONTROL_START, at, "start", l->deadline_ns, e);
+		rc = control_call(l, CONTROL_START, at, "start", e);
 	if (rc == 0)
 		changes_made(&s->changes, CHANGE_RECORDING);
 	return rc;
@@ -127,7 +139,7 @@ int recording_set_trampolines(struct loan *l, struct err *e)
 	                      p->trampoline_count * sizeof *p->trampolines, e);
 	if (rc == 0)
 		rc = target_write(&s->writer, CHANGE_WORK_AREA, at, &args, sizeof args, e);
-	return rc == 0 ? control_call(s, &l->remote, CONTROL_PATCH, at, "set its trampolines", l->deadline_ns, e) : rc;
+	return rc == 0 ? control_call(l, CONTROL_PATCH, at, "set its trampolines", e) : rc;
 }
 
 /*

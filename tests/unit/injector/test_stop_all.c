@@ -3,21 +3,18 @@
 #include "touch/threads/stop_all.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "process/target.h"
+#include "threads_fixture.h"
 
 #define OTHERS 3
 #define ROUNDS 50
@@ -30,53 +27,18 @@ static void handle(int number)
 	handled[gettid() != getpid()]++;
 }
 
-static void *sleep_on(void *unused)
+static thread_work sleeps(uintptr_t number)
 {
-	(void)unused;
-	for (;;)
-		pause();
-	return NULL;
-}
-
-static pid_t start_target(void)
-{
-	int ready[2];
-	char byte;
-
-	assert_int_equal(pipe(ready), 0);
-	handled = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	assert_ptr_not_equal(handled, MAP_FAILED);
-	pid_t pid = fork();
-	if (pid == 0) {
-		pthread_t thread;
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		signal(SIGUSR1, handle);
-		for (unsigned i = 0; i < OTHERS; i++)
-			if (pthread_create(&thread, NULL, sleep_on, NULL))
-				_exit(1);
-		if (write(ready[1], "", 1) == 1)
-			sleep_on(NULL);
-		_exit(1);
-	}
-	assert_true(pid > 0);
-	assert_int_equal(read(ready[0], &byte, 1), 1);
-	close(ready[0]);
-	close(ready[1]);
-	return pid;
-}
-
-static void end_target(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	assert_int_equal(waitpid(pid, NULL, 0), pid);
-	munmap((void *)handled, 4096);
+	(void)number;
+	return threads_sleep;
 }
 
 /* Without memattach the kernel gives each of them to the first thread. */
 static void test_stop_all_end_lets_the_first_thread_handle_signals(void **state)
 {
 	const struct stop_all_sharers none = { 0 };
-	const pid_t pid = start_target();
+	signal(SIGUSR1, handle); /* inherited */
+	const pid_t pid = threads_start(OTHERS, sleeps, (void **)&handled);
 	const struct target target = { .pid = pid };
 	uint64_t longest_ns = 0;
 	struct stop_all all;
@@ -96,7 +58,7 @@ static void test_stop_all_end_lets_the_first_thread_handle_signals(void **state)
 			usleep(100);
 	}
 	assert_int_equal(handled[1], 0);
-	end_target(pid);
+	threads_end(pid, (void *)handled);
 }
 
 int main(void)

@@ -3,7 +3,6 @@
 #include "touch/threads/visit_threads.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -12,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,6 +18,7 @@
 #include <cmocka.h>
 
 #include "process/target.h"
+#include "threads_fixture.h"
 
 #define RUNNING 20
 #define ASLEEP 40
@@ -35,50 +34,18 @@ static void *run(void *number)
 	return NULL;
 }
 
-static void *sleep_on(void *number)
+/* The last one does as the test says. */
+static thread_work last_work;
+
+static thread_work work_of(uintptr_t number)
 {
-	(void)number;
-	for (;;)
-		pause();
-	return NULL;
+	return number < RUNNING ? run : number + 1 < RUNNING + ASLEEP ? threads_sleep : last_work;
 }
 
-/* The last of its threads does as it is told. */
-static pid_t start_target(void *(*last)(void *))
+static pid_t start_target(thread_work last)
 {
-	int ready[2];
-	char byte;
-
-	assert_int_equal(pipe(ready), 0);
-	rounds = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	assert_ptr_not_equal(rounds, MAP_FAILED);
-	pid_t pid = fork();
-	if (pid == 0) {
-		pthread_t thread;
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (uintptr_t i = 0; i < RUNNING + ASLEEP; i++)
-			if (pthread_create(&thread, NULL,
-			                   i < RUNNING                ? run
-			                   : i + 1 < RUNNING + ASLEEP ? sleep_on
-			                                              : last,
-			                   (void *)i))
-				_exit(1);
-		if (write(ready[1], "", 1) == 1)
-			sleep_on(NULL);
-		_exit(1);
-	}
-	assert_true(pid > 0);
-	assert_int_equal(read(ready[0], &byte, 1), 1);
-	close(ready[0]);
-	close(ready[1]);
-	return pid;
-}
-
-static void end_target(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	assert_int_equal(waitpid(pid, NULL, 0), pid);
-	munmap((void *)rounds, 4096);
+	last_work = last;
+	return threads_start(RUNNING + ASLEEP, work_of, (void **)&rounds);
 }
 
 /* First number after the name in the thread's status. */
@@ -124,7 +91,7 @@ static void visit(void *context, pid_t tid, struct tracee *t, int rc, const stru
 
 static void test_crowd_visits_each_thread_once(void **state)
 {
-	pid_t pid = start_target(sleep_on), *tids = NULL;
+	pid_t pid = start_target(threads_sleep), *tids = NULL;
 	const struct target target = { .pid = pid, .tid = pid };
 	struct visits v = { .pid = pid };
 	uint64_t longest = 0, before[RUNNING];
@@ -153,7 +120,7 @@ static void test_crowd_visits_each_thread_once(void **state)
 			usleep(1000);
 	free(with_gone);
 	free(tids);
-	end_target(pid);
+	threads_end(pid, (void *)rounds);
 }
 
 /* The child ends with the thread that waits for it, so a failed test leaves nothing behind. */
@@ -169,7 +136,7 @@ static void vfork_that_stays(void)
 static void *vfork_and_sleep(void *nothing)
 {
 	vfork_that_stays();
-	return sleep_on(nothing);
+	return threads_sleep(nothing);
 }
 
 static void wait_for_state(pid_t pid, pid_t tid, char state)
@@ -240,7 +207,7 @@ static void test_crowd_visits_a_thread_that_came_late(void **state)
 	assert_int_equal(v.stopped, THREADS);
 	assert_int_equal(status_of(pid, last, "TracerPid:"), '0');
 	free(tids);
-	end_target(pid);
+	threads_end(pid, (void *)rounds);
 }
 
 /* A thread that waits for the child of its vfork does not stop. */
