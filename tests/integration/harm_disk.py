@@ -138,25 +138,31 @@ def disk_is_full(context, kind):
     sufferer = sufferer_of(context, "storm")
     with image(context, kind) as where:
         dump = os.path.join(where, "full.dump")
-        session = Session(context, sufferer.pid, "--max-size", "64M", rate="1", output=dump)
+        elsewhere = context.unique("elsewhere", "")
+        os.mkdir(elsewhere)
+        roomy = ("env", f"TMPDIR={elsewhere}")
+        session = Session(context, sufferer.pid, "--max-size", "64M", rate="1", output=dump, under=roomy)
         time.sleep(1)
         if kind == "xfs":  # its blocks are shared with a copy: writing to them in place would need new ones
             subprocess.run(["cp", "--reflink=auto", dump, dump + ".copy"], check=True)
         fill(where)
-        session.lines.wait(r"full\.dump: .*(No space left|Disk quota)")
+        session.lines.wait(rf"full\.dump: .*(No space left|Disk quota).* at the end also in {elsewhere}")
         sufferer.victim.check_alive()
         assert session.process.poll() is None, session.said()
         held = re.search(r"it holds the recording until (\d\d:\d\d:\d\d)", session.said())
-        session.process.send_signal(signal.SIGINT)
-        code, _ = session.process.wait(PATIENCE), session.lines.thread.join(PATIENCE)
-        assert code == 3 and held and "what came after is lost" in session.said(), (code, session.said())
-        whole(context, dump)
+        receipt = session.stop()
+        check_receipt(receipt, sufferer.pid)
+        other = os.path.join(elsewhere, "full.dump")
+        assert held and f"all of it is in {other}" in session.said() and f"memanalyze {other}" in session.said(), session.said()
+        before, after = whole(context, dump), whole(context, other)
+        assert after["target"]["ended"] == "detached" and before["total"]["allocated_count"]["estimate"] < after["total"]["allocated_count"]["estimate"]
         assert sorted(name for name in os.listdir(where) if "part" in name) == []
         # A name on a full disk: refused before anything is touched.
         fill(where)
         result = run_memattach(context, "-p", sufferer.pid, "-d", "50ms", "-o", os.path.join(where, "other.dump"), "--deadline", DEADLINE)
         if kind != "xfs" or result.returncode == 1:  # which has some blocks left for what is small
-            assert result.returncode == 1 and "No space" in result.stderr and not os.path.exists(os.path.join(where, "other.dump")), result
+            assert result.returncode == 1 and "No space" in result.stderr and "another folder: -o " in result.stderr, result
+            assert not os.path.exists(os.path.join(where, "other.dump"))
         # There is room again.
         session = Session(context, sufferer.pid, rate="4k", output=context.unique("room", ".dump"))
         check_receipt(session.stop(), sufferer.pid)
@@ -219,6 +225,27 @@ def disk_that_stalls_holds_up_nobody(context):
             assert session.process.wait(PATIENCE) == 3, session.said()
         whole(context, session.dump)
     sufferer.finish()
+
+
+@case()
+def full_disk_and_no_other_folder(context):
+    """What came after the last copy that had room is lost then, and that is said: status 3."""
+    if context.work.startswith(("/tmp/", "/var/tmp/")):
+        raise Skip("the folders that are hidden hold what the case needs")
+    victim = Victim(context, "alloc_loop")
+    nowhere = ("env", "-u", "TMPDIR", "unshare", "-m", "sh", "-c",
+               'for d in /tmp /var/tmp; do mount -t tmpfs -o ro,size=4k none $d || exit 99; done; exec "$@"', "sh")
+    with image(context, "tmpfs") as where:
+        dump = os.path.join(where, "full.dump")
+        session = Session(context, victim.pid, "--max-size", "64M", rate="1", output=dump, under=nowhere)
+        time.sleep(0.5)
+        fill(where)
+        session.lines.wait(r"full\.dump: .*No space left.* tried again$")
+        session.process.send_signal(signal.SIGINT)
+        check_receipt(session.end(expected=3), victim.pid)
+        assert "what came after is lost" in session.said(), session.said()
+        whole(context, dump)
+    victim.finish()
 
 
 @case()

@@ -10,6 +10,7 @@
 
 #include "run/reports/long_wait.h"
 #include "host/say.h"
+#include "recording/other_folder.h"
 #include "touch/patches/target_dump.h"
 
 #define NAMES_MAX 100u                      /* that are made for one second */
@@ -81,6 +82,15 @@ static int write_file(const struct session *s, struct dump_file *file, const str
 	return rc;
 }
 
+/* The same where there is no room, with the folder that has some. */
+static int offer_other_folder(const struct dump_file *file, int rc, struct err *e)
+{
+	const char *folder = other_folder_helps(e->code) ? other_folder(file->directory, 0) : NULL;
+	struct err why = *e;
+
+	return folder ? err_set(e, why.code, "%s; there is room in another folder: -o %s", why.text, folder) : rc;
+}
+
 int session_file_create(struct session *s, struct err *e)
 {
 	struct dump_source source;
@@ -89,12 +99,14 @@ int session_file_create(struct session *s, struct err *e)
 	if (rc == 0)
 		rc = create(s, &s->recording.file, s->options.output, e);
 	if (rc < 0)
-		return rc;
+		return offer_other_folder(&s->recording.file, rc, e);
 	if (s->options.share)
 		s->recording.file.unchanged_ns = SHARED_UNCHANGED_NS;
 	dump_source_of_writer(&source, &s->recording.dump);
 	rc = write_file(s, &s->recording.file, &source, e);
-	return rc < 0 ? err_prefix(e, "%s", s->recording.file.path) : 0;
+	if (rc < 0)
+		rc = offer_other_folder(&s->recording.file, err_prefix(e, "%s", s->recording.file.path), e);
+	return rc;
 }
 
 /* The time of the copy that is in the file. */
@@ -114,6 +126,19 @@ static void say_new_name(const struct session *s, const char *before)
 		            s->recording.file.path);
 }
 
+static void say_failed_copy(const struct session *s, const struct err *e)
+{
+	const struct dump_file *f = &s->recording.file;
+	struct dump_source source;
+	char at[32];
+
+	dump_source_of_writer(&source, &s->recording.dump);
+	const char *folder = other_folder_helps(e->code) ? other_folder(f->directory, dump_source_bytes(&source))
+	                                                 : NULL;
+	session_say(s, "memattach: %s: %s; it holds the recording until %s, and it will be tried again%s%s", f->path,
+	            e->text, copied_at(f, at), folder ? ", at the end also in " : "", folder ? folder : "");
+}
+
 void session_file_tick(struct session *s)
 {
 	char path[sizeof s->recording.file.path], at[32];
@@ -122,8 +147,7 @@ void session_file_tick(struct session *s)
 	memcpy(path, s->recording.file.path, sizeof path);
 	int rc = dump_file_tick(&s->recording.file, &s->recording.dump, &e);
 	if (rc < 0 && !s->recording.file.failing)
-		session_say(s, "memattach: %s: %s; it holds the recording until %s, and it will be tried again",
-		            s->recording.file.path, e.text, copied_at(&s->recording.file, at));
+		say_failed_copy(s, &e);
 	bool stalls = rc == 0 && s->recording.file.child && monotonic_ns() - s->recording.file.begun_ns > STALL_NS;
 	if (stalls && !s->recording.file.failing)
 		session_say(s, "memattach: %s: the disk takes longer than %llu s; it holds the recording until %s",
@@ -135,6 +159,31 @@ void session_file_tick(struct session *s)
 		s->recording.file.failing = rc < 0 || stalls;
 }
 
+/* The last copy, in a folder of another disk, under the same name. It is the dump from then on; the copy before stays
+ * where it is. */
+static int write_elsewhere(struct session *s, const struct dump_source *source)
+{
+	struct dump_file *full = &s->recording.file, file;
+	const char *slash = strrchr(full->path, '/');
+	const char *folder = other_folder(full->directory, dump_source_bytes(source));
+	char path[sizeof full->path], at[32];
+	struct err ignored;
+
+	if (!folder ||
+	    (size_t)snprintf(path, sizeof path, "%s/%s", folder, slash ? slash + 1 : full->path) >= sizeof path ||
+	    dump_file_create(&file, path, &ignored) < 0)
+		return -ENOSPC;
+	if (write_file(s, &file, source, &ignored) < 0) {
+		dump_file_discard(&file);
+		return -ENOSPC;
+	}
+	session_say(s, "memattach: there is no room for %s, which holds the recording until %s; all of it is in %s",
+	            full->path, copied_at(full, at), file.path);
+	dump_file_close(full);
+	*full = file;
+	return 0;
+}
+
 int session_file_finish(struct session *s, struct err *e)
 {
 	char path[sizeof s->recording.file.path], at[32];
@@ -144,7 +193,7 @@ int session_file_finish(struct session *s, struct err *e)
 	dump_source_of_writer(&source, &s->recording.dump);
 	int rc = write_file(s, &s->recording.file, &source, e);
 	say_new_name(s, path);
-	if (rc == 0)
+	if (rc == 0 || (other_folder_helps(e->code) && write_elsewhere(s, &source) == 0))
 		return 0;
 	struct err why = *e;
 	return err_set(e, why.code, "%s: %s; it holds the recording until %s, what came after is lost",
