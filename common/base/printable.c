@@ -64,6 +64,12 @@ size_t printable_copy(const char *text, char *out, size_t size)
 	size_t columns = 0;
 
 	while (*s) {
+		/* Nearly all text is nothing else. */
+		if (*s >= ' ' && *s < 0x7f && used + 2 <= size) {
+			out[used++] = (char)*s++;
+			columns++;
+			continue;
+		}
 		size_t n = printable_sequence(s);
 		bool shown = n && printable_is_shown(s, n);
 		size_t put = shown ? n : 1;
