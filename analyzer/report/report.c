@@ -225,6 +225,16 @@ static void call_leak(const struct report *r, struct report_row *row, bool signi
 	row->grown = row->grows && shape == LEAK_GROWTH && leak_residual_life(t, r->options.confidence) > 1;
 }
 
+/* At which level Benjamini and Hochberg decided: that of so many p-values as they call significant, or of one. */
+static double tail_of_rows(const double *sorted, size_t n, double threshold, double level)
+{
+	size_t called = 0;
+
+	while (called < n && sorted[called] < 1 && sorted[called] <= threshold)
+		called++;
+	return fmin(level / 2, level * (double)(called ? called : 1) / (double)n);
+}
+
 /* Sets p-values and, among them, what is called grown. */
 static int test_rows(struct report *r)
 {
@@ -254,6 +264,8 @@ static int test_rows(struct report *r)
 	r->total.grown = r->total.p_value <= (1 - r->options.confidence) / 2 && not_for_losses(r, &r->total);
 	judge_row(r, &r->total);
 	double threshold = compare_threshold(p, n, 1 - r->options.confidence);
+	if (n && !r->options.leaks)
+		r->growth_tail = tail_of_rows(p, n, threshold, 1 - r->options.confidence);
 	for (size_t i = 0; i < r->rows.count; i++) {
 		struct report_row *row = &r->rows.list[i];
 		bool significant = row->p_value < 1 && row->p_value <= threshold;

@@ -150,11 +150,12 @@ struct report {
 	struct recorded_session *sessions;
 	size_t session_count;
 	struct images images;
-	struct symbols *symbols;                      /* NULL: none wanted */
-	struct rows rows;                             /* sorted by report_finish, the largest first */
-	size_t stack_count;                           /* before equal ones were merged */
-	struct report_row total;                      /* no frames */
-	double listed_whole[2];                       /* the upper ends of its bytes, live and allocated */
+	struct symbols *symbols; /* NULL: none wanted */
+	struct rows rows;        /* sorted by report_finish, the largest first */
+	size_t stack_count;      /* before equal ones were merged */
+	struct report_row total; /* no frames */
+	double listed_whole[2];  /* the upper ends of its bytes, live and allocated */
+	double growth_tail;      /* with what probability lower ends of rows' growth may be false; 0: as all ends */
 	struct report_row unfiltered;                 /* the same without the filter; only sums */
 	struct estimate_sum unassigned[FIGURE_COUNT]; /* of samples without a stack, where the filter asks for names */
 	struct filter filter;

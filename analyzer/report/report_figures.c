@@ -122,13 +122,15 @@ struct estimate report_interval(const struct report *r, const struct estimate_su
 	return interval(r, sum, figure, r->options.confidence, 1);
 }
 
+static bool is_listed(const struct report *r, const struct report_row *row)
+{
+	return r->options.by == BY_STACK && r->rows.count && row >= r->rows.list && row < r->rows.list + r->rows.count;
+}
+
 /* The rows of stacks that are shown are those that their estimates chose. Where few are shown, few are asked about. */
 static double listed_part(const struct report *r, const struct report_row *row, bool live)
 {
-	bool listed = r->options.by == BY_STACK && r->rows.count && row >= r->rows.list &&
-	              row < r->rows.list + r->rows.count;
-
-	if (!listed)
+	if (!is_listed(r, row))
 		return 0;
 	double *part = &r->rows.list[row - r->rows.list].part[!live];
 	if (!(*part > 0))
@@ -231,6 +233,8 @@ struct estimate report_growth(const struct report *r, const struct report_row *r
 	const struct estimate_sum *plus = &row->change->plus[figure], *minus = &row->change->minus[figure];
 	struct estimate x = compare_interval(plus, minus, r->options.confidence);
 
+	if (r->growth_tail > 0 && is_listed(r, row))
+		x.low = fmin(x.low, compare_low(plus, minus, r->growth_tail));
 	x.high += (report_is_live(figure) ? row->lost[figure].value : 0) +
 	          report_lost_weight(r, figure, missing(r, row, report_is_live(figure)));
 	x.low -= report_lost_weight(r, figure, r->lost_before);

@@ -39,10 +39,9 @@ struct estimate compare_interval(const struct estimate_sum *plus, const struct e
 		                  .exact = x.exact && y.exact };
 }
 
-/* Where the interval begins whose ends leave p each. */
-static double low_end(const struct estimate_sum *plus, const struct estimate_sum *minus, double p)
+double compare_low(const struct estimate_sum *plus, const struct estimate_sum *minus, double tail)
 {
-	double confidence = 1 - 2 * p;
+	double confidence = 1 - 2 * tail;
 
 	return plus->value - minus->value -
 	       hypot(plus->value - estimate_low_smooth(plus, confidence),
@@ -64,7 +63,7 @@ static void narrow(const struct estimate_sum *plus, const struct estimate_sum *m
 		double x = b->low + (b->high - b->low) * b->at_low / (b->at_low - b->at_high);
 		/* Both ends come near: an estimate next to one of them is put a little beyond. */
 		x = fmin(fmax(x, b->low + NARROW / 2), b->high - NARROW / 2);
-		double at = low_end(plus, minus, exp(x));
+		double at = compare_low(plus, minus, exp(x));
 		if (at > 0) {
 			b->high = x;
 			b->at_high = at;
@@ -87,10 +86,10 @@ double compare_p_value(const struct estimate_sum *plus, const struct estimate_su
 
 	if (!(plus->value > minus->value))
 		return 1;
-	b.at_low = low_end(plus, minus, LOWEST_P);
+	b.at_low = compare_low(plus, minus, LOWEST_P);
 	if (b.at_low > 0)
 		return LOWEST_P;
-	b.at_high = low_end(plus, minus, HIGHEST_P);
+	b.at_high = compare_low(plus, minus, HIGHEST_P);
 	if (b.at_high > 0)
 		narrow(plus, minus, &b);
 	else
@@ -98,7 +97,7 @@ double compare_p_value(const struct estimate_sum *plus, const struct estimate_su
 	/* The next halving of the logarithm: so the result does not depend on how it was narrowed down. */
 	for (int i = 0; i < STEPS && high - low > PRECISION; i++) {
 		double middle = (low + high) / 2;
-		if (middle >= b.high || (middle > b.low && low_end(plus, minus, exp(middle)) > 0))
+		if (middle >= b.high || (middle > b.low && compare_low(plus, minus, exp(middle)) > 0))
 			high = middle;
 		else
 			low = middle;

@@ -6,7 +6,10 @@
  * in Medicine 27:1693-1702): with each sum's own interval (l, u), low = d - sqrt((x - l_x)^2 + (u_y - y)^2),  high = d
  * + sqrt((u_x - x)^2 + (y - l_y)^2). Many stacks are compared at once, so some would seem to grow by chance: those that
  * are called grown are chosen by Benjamini and Hochberg (1995), so that at most 1 - confidence of them on average are
- * false, and, where nothing grows, any is called with that probability at most.
+ * false, and, where nothing grows, any is called with that probability at most. The lower ends of rows have the level
+ * at which that procedure decided (Benjamini and Yekutieli 2005, "False discovery rate-adjusted multiple confidence
+ * intervals", JASA 100:71-81): those of rows that are called grown are above 0, and of these ends at most so many are
+ * false on average; where none is called, none of all rows is above 0.
  */
 #ifndef MEMATTACH_COMPARE_H
 #define MEMATTACH_COMPARE_H
@@ -24,6 +27,8 @@ void compare_share_sizes(struct estimate_sum *plus, uint64_t plus_rate, struct e
                          uint64_t minus_rate);
 /* The interval of plus - minus. */
 struct estimate compare_interval(const struct estimate_sum *plus, const struct estimate_sum *minus, double confidence);
+/* Its lower end where that is to be false with this probability at most. */
+double compare_low(const struct estimate_sum *plus, const struct estimate_sum *minus, double tail);
 /* One-sided p-value of "no growth": half of 1 - c for the confidence c at which the interval begins at 0; 1 if plus <=
  * minus. */
 double compare_p_value(const struct estimate_sum *plus, const struct estimate_sum *minus);

@@ -7,7 +7,7 @@
 
 /* Equal heaps: so many stacks of so many bytes in blocks of 256, looked at with two rates. */
 struct pair {
-	const char *any, *row, *total, *total_grown;
+	const char *any, *row, *first, *total, *total_grown;
 	unsigned stacks;
 	double bytes;
 	uint64_t rates[2];
@@ -16,8 +16,8 @@ struct pair {
 #define PAIR(text, n, size, old, new)                                                                                  \
 	{                                                                                                              \
 		.any = "--diff, nothing grown, " text ": a row is called grown", .row = "--diff, " text ": rows",      \
-		.total = "--diff, " text ": total", .total_grown = "--diff, " text ": total called grown",             \
-		.stacks = (n), .bytes = (size)*KIB, .rates = {                                                         \
+		.first = "--diff, " text ": first row", .total = "--diff, " text ": total",                            \
+		.total_grown = "--diff, " text ": total called grown", .stacks = (n), .bytes = (size)*KIB, .rates = {  \
 			(old)*1024u,                                                                                   \
 			(new) * 1024u                                                                                  \
 		}                                                                                                      \
@@ -53,6 +53,8 @@ static void compare_equal(const struct pair *pair, struct random_source *random)
 		any |= r.rows.list[i].grown;
 		holds(pair->row, report_growth(&r, &r.rows.list[i], FIGURE_LIVE_BYTES), 0);
 	}
+	if (r.rows.count)
+		holds(pair->first, report_growth(&r, r.rows.list, FIGURE_LIVE_BYTES), 0);
 	count_statement(pair->any, FALSE_ALARM, 0, any);
 	count_statement(pair->total_grown, FALSE_ALARM, 0, r.total.grown);
 	holds(pair->total, report_growth(&r, &r.total, FIGURE_LIVE_BYTES), 0);
@@ -62,7 +64,7 @@ static void compare_equal(const struct pair *pair, struct random_source *random)
 }
 
 /* Power: one of the stacks has grown by so many samples of the larger rate. */
-static void compare_grown(const struct pair *pair, const char *name, double samples, double least,
+static void compare_grown(const struct pair *pair, const char *name, const char *first, double samples, double least,
                           struct random_source *random)
 {
 	struct dump_builder dumps[2];
@@ -76,6 +78,7 @@ static void compare_grown(const struct pair *pair, const char *name, double samp
 	for (size_t i = 0; i < r.rows.count; i++)
 		found |= r.rows.list[i].grown && stack_of_row(&r.rows.list[i]) == 0;
 	count_statement(name, POWER, least, found);
+	holds(first, report_growth(&r, r.rows.list, FIGURE_LIVE_BYTES), stack_of_row(r.rows.list) ? 0 : more);
 	report_done(&r);
 	for (int side = 0; side < 2; side++)
 		dump_builder_done(&dumps[side]);
@@ -105,8 +108,10 @@ void state_comparisons(unsigned runs, struct random_source *random)
 	for (unsigned run = 0; run < runs; run++) {
 		for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
 			compare_equal(&pairs[i], random);
-		compare_grown(&pairs[1], "--diff, 512k and 4k: growth of 12 samples of 512k is found", 12, 0.9, random);
-		compare_grown(&pairs[2], "--diff, 4k and 512k: growth of 25 samples of 512k is found", 25, 0.9, random);
+		compare_grown(&pairs[1], "--diff, 512k and 4k: growth of 12 samples of 512k is found",
+		              "--diff, 512k and 4k, one has grown: first row", 12, 0.9, random);
+		compare_grown(&pairs[2], "--diff, 4k and 512k: growth of 25 samples of 512k is found",
+		              "--diff, 4k and 512k, one has grown: first row", 25, 0.9, random);
 		add_up(&twice[0], "sum of dumps, 50 stacks, 4k and 512k: rows",
 		       "sum of dumps, 50 stacks, 4k and 512k: total", random);
 		add_up(&twice[1], "sum of dumps, a stack of 1 MiB, 4k and 4M: row",
