@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "base/now.h"
-#include "process/memory_search.h"
+#include "search/memory_search.h"
 
 #define WANTED_MAX 256u
 

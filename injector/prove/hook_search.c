@@ -9,7 +9,7 @@
 #include "control.h"
 #include "prove/ended_stack.h"
 #include "process/live_thread.h"
-#include "process/memory_search.h"
+#include "search/memory_search.h"
 #include "base/now.h"
 #include "host/watchdog.h"
 

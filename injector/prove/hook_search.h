@@ -15,7 +15,7 @@
 #ifndef MEMATTACH_HOOK_SEARCH_H
 #define MEMATTACH_HOOK_SEARCH_H
 
-#include "process/page_scan.h"
+#include "search/page_scan.h"
 #include "process/target.h"
 #include "process/target_memory.h"
 #include "prove/thread_stack.h"

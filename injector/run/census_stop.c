@@ -12,7 +12,7 @@
 #include "census/census_lost.h"
 #include "host/watchdog.h"
 #include "process/clone_vm.h"
-#include "process/kernel_pointers.h"
+#include "search/kernel_pointers.h"
 #include "touch/threads/stop_all.h"
 
 #define ATTEMPTS 20u

@@ -37,7 +37,7 @@ def check_chain(report):
     assert rate == report["rate_bytes"], target
 
 
-@case(alone=True)
+@case()
 def governor_holds_the_limit(context):
     """Allocation grows a hundredfold: the rate follows up and down, each change is reported, estimates stay right."""
     victim = Victim(context, "jump")
@@ -81,7 +81,7 @@ def held(context, session):
     raise Failure(f"the limit is not held: {before} {after}")
 
 
-@case(alone=True)
+@case()
 def governor_off(context):
     """--max-overhead 0 leaves the rate as it is, and so does --rate 1 alone, which says so."""
     victim = Victim(context, "jump")
@@ -100,7 +100,7 @@ def governor_off(context):
     victim.finish_by_stdin()
 
 
-@case(alone=True)
+@case()
 def governor_of_every_allocation(context):
     """--rate 1 with a limit begins exactly and ends as estimates with intervals."""
     victim = Victim(context, "jump")

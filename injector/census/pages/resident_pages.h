@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "process/page_scan.h"
+#include "search/page_scan.h"
 
 #define CENSUS_PAGE 4096u
 

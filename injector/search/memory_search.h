@@ -7,7 +7,7 @@
 #ifndef MEMATTACH_MEMORY_SEARCH_H
 #define MEMATTACH_MEMORY_SEARCH_H
 
-#include "process/page_scan.h"
+#include "search/page_scan.h"
 #include "process/target_memory.h"
 
 enum memory_run {

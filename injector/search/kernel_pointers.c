@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "process/kernel_pointers.h"
+#include "search/kernel_pointers.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "process/memory_search.h"
+#include "search/memory_search.h"
 
 #include <stdlib.h>
 

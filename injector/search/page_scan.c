@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "process/page_scan.h"
+#include "search/page_scan.h"
 
 #include <errno.h>
 #include <stdio.h>
