@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hooks.h"
+
 #define READS_MAX 16
 #define BATCH 64
 #define PROBABILITIES 2048u /* a power of two */
@@ -18,6 +20,7 @@ struct sample {
 	uint32_t number;      /* of the stack */
 	uint32_t tid;         /* 0: not known */
 	bool missed;          /* its free was not seen */
+	bool aligned;         /* it was asked for with an alignment */
 };
 
 /* What a block of this size adds; sizes come again and again, and logarithms are dear. */
@@ -344,6 +347,7 @@ static int add_sample(struct samples *s, const struct sample *sample)
 	double p = block->p, weight = block->weight;
 	bool live = sample->born <= o->at && (!sample->freed || sample->freed > o->at);
 	add_to_tally(tally, sample->size, block);
+	tally->aligned |= sample->aligned;
 	if (rate > s->rate)
 		s->rate = rate;
 	if (add_end(s, sample, p))
@@ -406,6 +410,11 @@ static bool needs_survival(const struct samples *s, uint32_t rate)
 	return s->options.leaks && rate < s->rate;
 }
 
+static bool is_aligned(uint16_t hook)
+{
+	return hook == HOOK_aligned_alloc || hook == HOOK_posix_memalign || hook == HOOK_memalign;
+}
+
 static int on_live(void *arg, const struct dump_live_record *record)
 {
 	struct samples *s = arg;
@@ -419,6 +428,7 @@ static int on_live(void *arg, const struct dump_live_record *record)
 		                                                                 : INFINITY,
 		                                             .stack = record->stack,
 		                                             .tid = record->tid,
+		                                             .aligned = is_aligned(record->hook),
 		                                             .rate = dump_live_rate(s->dump, record) };
 	return s->batch->count == BATCH ? add_batch(s) : 0;
 }
@@ -437,6 +447,7 @@ static int on_history(void *arg, const struct dump_history_record *record)
 		                                                                 : INFINITY,
 		                                             .stack = record->stack,
 		                                             .tid = record->tid,
+		                                             .aligned = is_aligned(record->hook),
 		                                             .missed = record->flags & DUMP_HISTORY_FREE_MISSED,
 		                                             .rate = dump_history_rate(s->dump, record) };
 	return s->batch->count == BATCH ? add_batch(s) : 0;

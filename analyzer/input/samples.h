@@ -33,6 +33,7 @@ struct tally {
 	struct free_sum seen;     /* frees that were seen, of those in the history */
 	uint32_t reference;       /* of the stack; 0: it is not known */
 	bool out;                 /* the filter leaves it out */
+	bool aligned;             /* a block was asked for with an alignment */
 };
 
 /* Of those that are live. */

@@ -292,6 +292,7 @@ static void put_samples(struct json *j, const struct report *r)
 	json_unsigned(j, "live", r->total.sum[FIGURE_LIVE_COUNT].samples);
 	json_unsigned(j, "lost", report_lost(r));
 	json_unsigned(j, "without_stack", r->lost_stack);
+	json_unsigned(j, "rounded_up", r->rounded);
 	json_unsigned(j, "lost_before", r->lost_before);
 	json_object_end(j);
 	json_object(j, "counters");

@@ -11,6 +11,7 @@
 #include "report/judge.h"
 #include "report/lost_samples.h"
 #include "input/samples.h"
+#include "report/stack_counts.h"
 #include "report/stack_places.h"
 #include "symbols/target_root.h"
 #include "report/unseen.h"
@@ -230,27 +231,6 @@ static void fill_part(const struct build *b, struct part *part, size_t number, c
 	take_side(b, part);
 }
 
-/* How many samples Python took part in, and of how many all of its frames are known. */
-static void count_python(struct build *b, const struct dump_stack *stack, const struct stack_places *places)
-{
-	struct report_python *python = &b->report->python;
-
-	if (!places->python || is_before(b))
-		return;
-	python->samples += stack->taken_count;
-	python->complete += places->python_complete ? stack->taken_count : 0;
-}
-
-static void count_java(struct build *b, const struct dump_stack *stack, const struct stack_places *places)
-{
-	struct report_java *java = &b->report->java;
-
-	if (!places->java || is_before(b))
-		return;
-	java->samples += stack->taken_count;
-	java->complete += places->java_complete ? stack->taken_count : 0;
-}
-
 /* Where samples are left out, their frees still say what the figures are worth. */
 static bool is_empty(const struct build *b, const struct part *part)
 {
@@ -258,34 +238,6 @@ static bool is_empty(const struct build *b, const struct part *part)
 
 	return row_is_empty(&part->row, &part->change) &&
 	       (!b->filter.records || (!frees->live.samples && !frees->missed.samples && !frees->seen.samples));
-}
-
-static bool is_own_code(uint64_t place)
-{
-	return place && !PLACE_IMAGE(place);
-}
-
-/* How many samples say less than they could, because of code that the process has made. */
-static void count_own_code(struct build *b, const struct dump_stack *stack, const struct stack_places *places)
-{
-	struct report_own_code *own = &b->report->own_code;
-	struct symbols *symbols = b->report->symbols;
-	bool unnamed = false;
-
-	if (is_before(b))
-		return;
-	for (uint32_t i = 0; i < places->count && symbols; i++) {
-		size_t n;
-		if (!is_own_code(places->list[i]))
-			continue;
-		bool has_name = !symbols_is_unnamed(symbols_find(symbols, places->list[i], &n));
-		own->named |= has_name;
-		unnamed |= !has_name;
-	}
-	own->samples += stack->taken_count;
-	own->unnamed += unnamed ? stack->taken_count : 0;
-	if (places->flags & DUMP_STACK_TRUNCATED && places->count && !PLACE_IMAGE(places->list[places->count - 1]))
-		own->cut += stack->taken_count;
 }
 
 static int make_rows(struct build *b)
@@ -300,9 +252,11 @@ static int make_rows(struct build *b)
 
 		if (known) {
 			stack_places_make(&b->stacks, &copy, &places);
-			count_python(b, &copy.stack, &places);
-			count_java(b, &copy.stack, &places);
-			count_own_code(b, &copy.stack, &places);
+			uint64_t caller = b->samples.tallies[i].aligned && copy.stack.frame_count
+			                          ? images_place(&b->modules, copy.frames[0])
+			                          : 0;
+			if (!is_before(b))
+				stack_counts_add(r, &copy.stack, &places, caller);
 		}
 		progress_at(r->options.progress, "adding up stacks", i, b->samples.count);
 		fill_part(b, &part, i, known ? &copy.stack : NULL);

@@ -184,6 +184,7 @@ struct report {
 	struct report_python python;
 	struct report_java java;
 	struct report_own_code own_code;
+	uint64_t rounded; /* samples of aligned operator new: their sizes are rounded up to the alignment */
 	struct trust_evidence evidence; /* collected by judge.h; */
 	struct trust trust;             /* what it says */
 	struct report_note *notes;

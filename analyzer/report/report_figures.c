@@ -113,7 +113,7 @@ static struct estimate interval(const struct report *r, const struct estimate_su
 {
 	struct estimate x = estimate_interval_listed(sum, confidence, part > 0 ? part : 1);
 
-	x.exact = x.exact && report_trust(r, figure) == TRUST_MEASURED;
+	x.exact = x.exact && report_trust(r, figure) == TRUST_MEASURED && !(report_is_bytes(figure) && r->rounded);
 	return x;
 }
 
@@ -382,6 +382,7 @@ bool report_complete(const struct report *r)
 
 bool report_exact(const struct report *r)
 {
-	return r->largest_rate <= 1 && report_complete(r) && report_trust(r, FIGURE_LIVE_BYTES) == TRUST_MEASURED &&
+	return r->largest_rate <= 1 && report_complete(r) && !r->rounded &&
+	       report_trust(r, FIGURE_LIVE_BYTES) == TRUST_MEASURED &&
 	       report_trust(r, FIGURE_ALLOCATED_BYTES) == TRUST_MEASURED;
 }

@@ -144,6 +144,17 @@ static void put_missing_symbols(const struct text *t)
 		        text_grouped((double)(count - MISSING_LISTED), number));
 }
 
+static void put_rounded(const struct text *t)
+{
+	char count[40];
+
+	if (t->report->rounded)
+		fprintf(t->out,
+		        "%s %s are of aligned operator new, which asks for a multiple of the alignment:\n"
+		        "  that is what is counted.\n",
+		        text_grouped((double)t->report->rounded, count), text_samples(t->report->rounded));
+}
+
 /* What would say more of code that the process has made. */
 static void put_own_code(const struct text *t)
 {
@@ -225,6 +236,7 @@ static void put_report(const struct text *t, const char *name)
 	text_unnamed(t);
 	put_missing_symbols(t);
 	put_own_code(t);
+	put_rounded(t);
 }
 
 void report_text(const struct report *r, const char *name, FILE *out, struct text_style style)

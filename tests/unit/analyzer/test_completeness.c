@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What reports say of lost samples, of several dumps, and of sessions without an end. */
+#include "hooks.h"
 #include "views.h"
 
 static void test_lost_samples_are_not_exact(void **state)
@@ -44,6 +45,38 @@ static void test_lost_samples_are_not_exact(void **state)
 	assert_true(bytes.low == bytes.high);
 	report_done(&r);
 	dump_builder_done(&b);
+}
+
+/* Aligned operator new of the library of C++ asks for a multiple of the alignment: that is not what was asked of it. */
+static void test_rounded_sizes_are_not_exact(void **state)
+{
+	static const char *const libraries[] = { "/usr/lib/libstdc++.so.6.0.30", "/usr/bin/main" };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		static const uint64_t frames[] = { DUMP_FRAME(2, 0x700100), DUMP_FRAME(1, 0x400200) };
+		struct dump_builder b;
+		struct report r;
+		dump_builder_init(&b, 1, 64, 8, 1);
+		dump_builder_module(&b, 1, 0, 0x400000, 0x500000, "/usr/bin/main", NULL, 0, 0);
+		dump_builder_module(&b, 2, 0, 0x700000, 0x800000, libraries[i], NULL, 0, 0);
+		uint32_t a = dump_builder_stack(&b, frames, 2, 0);
+		for (int k = 0; k < 3; k++) {
+			dump_builder_sample(&b, a, 128, 1, 1);
+			live_record(&b, b.live_used - 1)->hook = HOOK_aligned_alloc;
+		}
+		make(&r, &b, (struct report_options){ 0 });
+		bool said = !i;
+		assert_true(report_exact(&r) == !said && report_complete(&r) && r.rounded == (said ? 3 : 0));
+		assert_true(report_estimate(&r, &r.total, FIGURE_LIVE_BYTES).exact == !said);
+		assert_true(report_estimate(&r, &r.total, FIGURE_LIVE_COUNT).exact);
+		char *text = text_of(&r);
+		assert_true(!strstr(text, "3 samples are of aligned operator new") == !said);
+		free(text);
+		assert_says(json_of(&r), said ? "\"rounded_up\": 3" : "\"rounded_up\": 0");
+		report_done(&r);
+		dump_builder_done(&b);
+	}
 }
 
 /* Two hosts, other load addresses, other rates: the same stack is one row, figures and variances add up. */
@@ -210,6 +243,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lost_samples_are_not_exact),
+		cmocka_unit_test(test_rounded_sizes_are_not_exact),
 		cmocka_unit_test(test_merge),
 		cmocka_unit_test(test_samples_without_a_stack),
 		cmocka_unit_test(test_session_without_an_end),

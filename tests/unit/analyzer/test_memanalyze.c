@@ -137,7 +137,7 @@ static void test_json_is_json(void **state)
 	snprintf(command, sizeof command,
 	         "jq -e '.format == 4 and .confidence == 0.99 and .rate_bytes == 65536 and .complete and "
 	         ".target.ended == \"detached\" and .samples == {taken: 37, live: 27, lost: 0, without_stack: 0, "
-	         "lost_before: 0} and "
+	         "rounded_up: 0, lost_before: 0} and "
 	         "([.total, .stacks[]] | all([.live_bytes, .live_count, .allocated_bytes, .allocated_count] | "
 	         "all(.low <= .estimate and .estimate <= .high and .stderr >= 0))) and (.stacks | length == 3) and "
 	         "(.frames as $f | .modules as $m | [.stacks[].frames[] | $f[.] | keys] | "
