@@ -47,16 +47,13 @@ static struct ranked_group *rank(const struct report *r, const struct groups *gr
 }
 
 /* Whole numbers; the ends are rounded outward. */
-static void put_sums(struct json *j, const struct report *r, const struct estimate_sum sums[FIGURE_COUNT],
-                     const struct estimate_sum lost[2])
+static void put_sums(struct json *j, const struct report *r, const struct group *g, bool own)
 {
-	struct report_row row = { 0 };
+	const struct report_row row = report_group(g, own);
 
-	memcpy(row.sum, sums, sizeof row.sum);
-	memcpy(row.lost, lost, sizeof row.lost);
 	for (int f = 0; f < FIGURE_COUNT; f++) {
 		struct estimate x = report_estimate(r, &row, f);
-		json_unsigned(j, NULL, sums[f].samples);
+		json_unsigned(j, NULL, row.sum[f].samples);
 		json_estimate(j, NULL, round(x.value));
 		json_estimate(j, NULL, floor(x.low));
 		json_estimate(j, NULL, ceil(x.high));
@@ -95,8 +92,8 @@ static int put_group(struct json *j, const struct report *r, const struct group 
 	else
 		json_string(j, NULL, NULL);
 	json_unsigned(j, NULL, owns(g));
-	put_sums(j, r, g->exclusive, g->lost_exclusive);
-	put_sums(j, r, g->inclusive, g->lost_inclusive);
+	put_sums(j, r, g, true);
+	put_sums(j, r, g, false);
 	json_array_end(j);
 	return s;
 }

@@ -46,26 +46,20 @@ static void put_slack(struct json *j, const struct report *r, const struct slack
 	json_object_end(j);
 }
 
-static void put_sums(struct json *j, const struct report *r, const char *name,
-                     const struct estimate_sum sum[FIGURE_COUNT], const struct estimate_sum lost[2],
-                     const struct slack *slack)
+static void put_sums(struct json *j, const struct report *r, const char *name, const struct report_row *row)
 {
-	struct report_row row = { 0 };
-
 	json_object(j, name);
-	for (int f = 0; f < FIGURE_COUNT; f++)
-		row.sum[f] = sum[f];
-	if (lost)
-		memcpy(row.lost, lost, sizeof row.lost);
-	put_figures(j, r, &row);
-	if (slack)
-		put_slack(j, r, slack);
+	put_figures(j, r, row);
+	put_slack(j, r, &row->slack);
 	json_object_end(j);
 }
 
 static void put_growth(struct json *j, const struct report *r, const struct report_row *row)
 {
-	put_sums(j, r, "old", row->change->old, NULL, NULL);
+	struct report_row old = { 0 };
+
+	memcpy(old.sum, row->change->old, sizeof old.sum);
+	put_sums(j, r, "old", &old);
 	json_object(j, "growth");
 	for (int f = 0; f < FIGURE_COUNT; f++)
 		put_figure(j, f, report_growth(r, row, f));
@@ -158,8 +152,10 @@ static int put_stacks(struct json *j, const struct report *r, struct json_frames
 static void put_group(struct json *j, const struct report *r, const struct group *g)
 {
 	json_group_names(j, r, g);
-	put_sums(j, r, "inclusive", g->inclusive, g->lost_inclusive, &g->slack_inclusive);
-	put_sums(j, r, "exclusive", g->exclusive, g->lost_exclusive, &g->slack_exclusive);
+	const struct report_row all = report_group(g, false), own = report_group(g, true);
+
+	put_sums(j, r, "inclusive", &all);
+	put_sums(j, r, "exclusive", &own);
 }
 
 /* Of a thread, a size or a lifetime. What a thread has allocated in all is not known. */

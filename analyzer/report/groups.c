@@ -171,6 +171,19 @@ void groups_sort(struct groups *g, enum report_figure sort, enum group_by by)
 		qsort_r(g->list, g->count, sizeof *g->list, compare_groups, &sort);
 }
 
+void groups_share_error(struct groups *g, const struct report *r)
+{
+	bool samples = groups_of_samples(r->options.by);
+
+	for (size_t i = 0; i < g->count && !groups_class(r->options.by); i++) {
+		struct group *group = &g->list[i];
+		const struct estimate_sum *sum = samples ? group->inclusive : group->exclusive;
+		for (int k = 0; k < 2; k++)
+			group->part[k] = estimate_listed_share(&sum[k ? FIGURE_ALLOCATED_BYTES : FIGURE_LIVE_BYTES],
+			                                       r->options.confidence, r->listed_whole[k]);
+	}
+}
+
 int groups_make(struct groups *g, const struct report *r)
 {
 	const struct rows *rows = &r->rows;
@@ -190,6 +203,7 @@ int groups_make(struct groups *g, const struct report *r)
 			return s;
 	}
 	groups_sort(g, r->options.sort, r->options.by);
+	groups_share_error(g, r);
 	return 0;
 }
 

@@ -55,6 +55,8 @@ struct group {
 	struct estimate_sum inclusive[FIGURE_COUNT], exclusive[FIGURE_COUNT];
 	struct slack slack_inclusive, slack_exclusive;
 	struct estimate_sum lost_inclusive[2], lost_exclusive[2];
+	double part[2]; /* of the error of the lower ends of what groups are chosen by, live and allocated (estimate.h):
+	                   the own sums, of samples all; 0: they stand in an order of their own */
 	size_t last_row; /* the row that was counted last, + 1: recursion counts once */
 	/* Of a thread: */
 	uint32_t tid; /* 0: not known which */
@@ -75,6 +77,8 @@ struct groups {
 
 struct report;
 
+/* Fills what part of the error each has. groups_make does. */
+void groups_share_error(struct groups *groups, const struct report *report);
 /* By what stands in the stacks of the report's rows. -ENOMEM. */
 int groups_make(struct groups *groups, const struct report *report) WARN_UNUSED;
 /* Adds the threads of a session; rate: its largest. Then groups_sort. -ENOMEM. */

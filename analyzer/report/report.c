@@ -423,6 +423,7 @@ static int make_groups(struct report *r)
 	if (groups_class(by))
 		s = groups_add_classes(&r->groups, &r->classes, by, &r->total);
 	groups_sort(&r->groups, r->options.sort, by);
+	groups_share_error(&r->groups, r);
 	return s;
 }
 
@@ -452,12 +453,12 @@ int report_finish(struct report *r, struct err *e)
 		s = test_rows(r);
 	if (!s)
 		s = folding_find_shared(r);
+	for (int k = 0; k < 2; k++)
+		r->listed_whole[k] = report_estimate(r, &r->total, k ? FIGURE_ALLOCATED_BYTES : FIGURE_LIVE_BYTES).high;
 	if (!s)
 		s = make_groups(r);
 	if (!s)
 		s = sort_rows(r);
-	for (int k = 0; k < 2; k++)
-		r->listed_whole[k] = report_estimate(r, &r->total, k ? FIGURE_ALLOCATED_BYTES : FIGURE_LIVE_BYTES).high;
 	if (!s && filter_failed(&r->filter))
 		s = -ENOMEM;
 	return s ? fail(s, e) : 0;

@@ -242,6 +242,8 @@ struct report_own report_own(const struct report *report, const struct report_ro
 size_t report_inner(const struct report *report, const struct report_row *row);
 /* A thread as a row, for the functions that take one: it may lack all samples that the live table had no room for, and
  * none for want of a stack. Only live figures. */
+/* What a group of functions, files, lines or modules has of its own, or in all, as a row without frames. */
+struct report_row report_group(const struct group *group, bool own);
 struct report_row report_thread(const struct report *report, const struct group *group);
 struct estimate report_growth(const struct report *report, const struct report_row *row, enum report_figure figure);
 /* The same for one moment of the timeline, and for what was allocated before it. Of what is live, the intervals hold at

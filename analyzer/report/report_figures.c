@@ -131,7 +131,7 @@ static bool is_listed(const struct report *r, const struct report_row *row)
 static double listed_part(const struct report *r, const struct report_row *row, bool live)
 {
 	if (!is_listed(r, row))
-		return 0;
+		return row->part[!live];
 	double *part = &r->rows.list[row - r->rows.list].part[!live];
 	if (!(*part > 0))
 		*part = estimate_listed_share(&row->sum[live ? FIGURE_LIVE_BYTES : FIGURE_ALLOCATED_BYTES],
@@ -217,11 +217,23 @@ struct estimate report_highest(const struct report *r)
 	return most;
 }
 
+struct report_row report_group(const struct group *g, bool own)
+{
+	struct report_row row = { .slack = own ? g->slack_exclusive : g->slack_inclusive };
+
+	memcpy(row.sum, own ? g->exclusive : g->inclusive, sizeof row.sum);
+	memcpy(row.lost, own ? g->lost_exclusive : g->lost_inclusive, sizeof row.lost);
+	if (own)
+		memcpy(row.part, g->part, sizeof row.part);
+	return row;
+}
+
 struct report_row report_thread(const struct report *r, const struct group *g)
 {
 	struct report_row row = { .slack = g->slack_inclusive, .unknown = report_has_unassigned(r) };
 
 	memcpy(row.lost, r->total.lost, sizeof row.lost); /* it may be all of it */
+	memcpy(row.part, g->part, sizeof row.part);
 
 	for (int f = 0; f < FIGURE_COUNT; f++)
 		row.sum[f] = g->inclusive[f];

@@ -10,13 +10,10 @@
 #include "base/size.h"
 #include "text/text.h"
 
-static struct estimate group_estimate(const struct report *r, const struct estimate_sum *sum,
-                                      const struct estimate_sum lost[2])
+static struct estimate group_estimate(const struct report *r, const struct group *g, bool own)
 {
-	struct report_row row = { 0 };
+	const struct report_row row = report_group(g, own);
 
-	memcpy(row.lost, lost, sizeof row.lost);
-	row.sum[r->options.sort] = *sum;
 	return report_estimate(r, &row, r->options.sort);
 }
 
@@ -75,8 +72,8 @@ static void put_group(const struct text *t, const struct group *g)
 {
 	const struct report *r = t->report;
 	enum report_figure f = r->options.sort;
-	struct estimate own = group_estimate(r, &g->exclusive[f], g->lost_exclusive);
-	struct estimate all = group_estimate(r, &g->inclusive[f], g->lost_inclusive);
+	struct estimate own = group_estimate(r, g, true);
+	struct estimate all = group_estimate(r, g, false);
 	char name[LINE_TEXT], module[LINE_TEXT], a[40], b[40], range[96];
 
 	name_group(t, g, name, module);

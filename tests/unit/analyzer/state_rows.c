@@ -60,8 +60,8 @@ static const struct heap heaps[] = {
 	{ "10 stacks of 5", 10, five },
 };
 
-static const char *const words[] = { "first row: ", "share of the first row: ", "first 20 rows: ", "listed rows: ",
-	                             "all lower ends together: " };
+static const char *const words[] = { "first row: ",   "share of the first row: ",  "first 20 rows: ",
+	                             "listed rows: ", "all lower ends together: ", "--by function, first row: " };
 #define WORDS (sizeof words / sizeof words[0])
 static char names[sizeof heaps / sizeof heaps[0]][WORDS][96];
 
@@ -112,6 +112,13 @@ static void state_heap(size_t number, struct random_source *random)
 		together &= x.low <= has * (1 + 1e-9);
 	}
 	count_statement(names[number][4], HOLDS, 0, together);
+	report_done(&r);
+	session_report(&r, &b, 1, (struct report_options){ .by = BY_FUNCTION });
+	for (size_t i = 0; i < r.groups.count && i < 1; i++) {
+		const struct report_row own = report_group(&r.groups.list[i], true);
+		unsigned long place = strtoul(r.groups.list[i].name + 1, NULL, 16);
+		holds(names[number][5], report_estimate(&r, &own, FIGURE_LIVE_BYTES), truth[(place - 0x400100) / 16]);
+	}
 	report_done(&r);
 	dump_builder_done(&b);
 }

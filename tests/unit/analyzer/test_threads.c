@@ -95,8 +95,12 @@ static void test_threads_have_intervals(void **state)
 	build_threads(&b, RATE);
 	make(&r, &b, (struct report_options){ .by = BY_THREAD });
 	struct report_row row = report_thread(&r, thread_of(&r, 11));
+	double listed = report_estimate(&r, &row, FIGURE_LIVE_BYTES).low;
+	assert_true(row.part[0] > 0 && row.part[0] < 1);
+	memset(row.part, 0, sizeof row.part); /* by itself, whatever it was chosen for */
 	struct estimate x = report_estimate(&r, &row, FIGURE_LIVE_BYTES);
 	struct estimate y = report_estimate(&r, &row, FIGURE_LIVE_COUNT);
+	assert_true(listed < x.low && listed >= 4000);
 	/* Garwood's interval of 4 is 1.09 .. 10.24. */
 	assert_true(fabs(x.value / (4000 / p) - 1) < 1e-9 && x.low > 1.08 * RATE && x.high > 10.2 * RATE);
 	assert_true(fabs(y.value / (4 / p) - 1) < 1e-9 && y.low > 1.05 / p && y.high > 10 / p && y.high < 10.3 / p);

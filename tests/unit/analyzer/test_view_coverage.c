@@ -146,6 +146,7 @@ static void look_at_groups(struct coverage *c, struct dump_builder *b, struct re
 		struct report_row row = report_thread(&r, &r.groups.list[i]);
 		if (!groups_of_samples(options.by))
 			memcpy(row.sum, r.groups.list[i].exclusive, sizeof row.sum);
+		memset(row.part, 0, sizeof row.part); /* by itself, whatever it was chosen for */
 		look(c, report_estimate(&r, &row, FIGURE_LIVE_BYTES), truth(&r.groups.list[i]));
 	}
 	report_done(&r);
