@@ -29,7 +29,7 @@
 #include "trampolines.h"
 
 #define CONTROL_MAGIC 0x4c52544e4f434d4dull /* "MMCONTRL" */
-#define CONTROL_VERSION 16u
+#define CONTROL_VERSION 17u
 
 /*
  * A patched GOT entry of the target. It is listed before it is patched, so one that is GOT_PATCHED may still hold its
@@ -207,6 +207,8 @@ struct memattach_session {
 	uint64_t python_address;       /* struct python_layout */
 	uint64_t has_python_address;   /* uint32_t (atomic) */
 	uint64_t counted_function_address; /* struct counted_function */
+	/* The same of Java: all of it without `bytes`, and then these. */
+	uint64_t java_address;         /* struct java_layout */
 	struct detour_area detours[SESSION_DETOUR_AREAS]; /* written by memattach */
 };
 

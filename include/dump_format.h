@@ -168,7 +168,8 @@ struct dump_header {
 	 */
 	uint64_t frees_unseen;
 	uint64_t frees_unseen_bytes;
-	uint64_t hot_reserved_[5];
+	uint64_t java_age;     /* (atomic) 0 to 7: in the low bits of frames of Java's interpreter from now on */
+	uint64_t hot_reserved_[4];
 	_Alignas(64) uint64_t counters[DUMP_COUNTER_SHARDS][DUMP_COUNTER_ROW]; /* (atomic) */
 
 	struct dump_region regions[DUMP_REGION_MAX];
@@ -290,12 +291,16 @@ struct dump_stack {
  * A frame of Java code of HotSpot, among the native ones, has bit 47, which no address of a program has. The low 47
  * bits are either in its code cache: a return address in a piece of code, of whose compile_id the upper 16 bits are the
  * low ones; or a Method that the interpreter runs, with the low 16 bits of the address of the bytecode: no method has
- * more than 65535 bytes of these. What it is called is in the region JAVA, under the same word, or nobody knows it.
+ * more than 65535 bytes of these. A Method is a multiple of 8; in its low bits is header.java_age, which memattach
+ * changes where it could not prove what the same Method was when it was first recorded. What it is called is in the
+ * region JAVA, under the same word, or nobody knows it.
  */
 #define DUMP_FRAME_JAVA (1ull << 47)
 #define DUMP_FRAME_IS_JAVA(f) ((uint32_t)((f) >> 47) & 1u)
 #define DUMP_JAVA_FRAME(address, tag) ((uint64_t)(uint16_t)(tag) << 48 | DUMP_FRAME_JAVA | (address))
 #define DUMP_JAVA_ADDRESS(f) ((f) & (DUMP_FRAME_JAVA - 1))
+#define DUMP_JAVA_METHOD(f) (DUMP_JAVA_ADDRESS(f) & ~(uint64_t)DUMP_JAVA_AGE_MAX)
+#define DUMP_JAVA_AGE_MAX 7u
 #define DUMP_JAVA_TAG(f) ((uint16_t)((f) >> 48))
 
 /*
@@ -464,9 +469,11 @@ struct dump_java_calls {
 	uint16_t count;         /* 1 … DUMP_JAVA_DEPTH_MAX */
 	uint64_t frame;
 	uint32_t gone;          /* (atomic) not 0: the method is gone, another may have this frame: it has no name */
-	uint32_t reserved_;
+	uint32_t flags;
 	struct dump_java_call calls[];
 };
+/* A Method that the interpreter runs: who reads what was recorded after memattach had died does not know which. */
+#define DUMP_JAVA_INTERPRETED 1u
 #define DUMP_JAVA_DEPTH_MAX 128u
 #define DUMP_JAVA_TEXT_MAX 1024u /* of name and file, with both NUL */
 #define DUMP_JAVA_METHODS_MAX (1u << 18)

@@ -40,6 +40,7 @@ add_library(memattach_prepare STATIC
   java/java_method.c
   java/java_proof.c
   java/java_frame.c
+  java/java_loaded.c
   java/java_unloads.c
   java/java_stack.c
   java/java_structures.c

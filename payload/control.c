@@ -166,6 +166,7 @@ static void session_fill(const struct control_start *start)
 	session.new_code = 0;
 	session.python_address = (uint64_t)&payload.python;
 	session.has_python_address = (uint64_t)&payload.has_python;
+	session.java_address = (uint64_t)&payload.java;
 	session.counted_function_address = (uint64_t)&counted_function;
 }
 

@@ -45,6 +45,8 @@ static int on_calls(void *arg, const struct dump_java_calls *c)
 	struct java_places *n = arg;
 	struct java_frame_calls frame = { .first = n->call_count, .count = c->count, .gone = c->gone != 0 };
 
+	frame.gone |= n->abandoned && c->flags & DUMP_JAVA_INTERPRETED;
+
 	if (map_find(&n->frame_at, c->frame) || n->call_count > CALLS_MAX)
 		return 0;
 	for (uint32_t i = 0; i < c->count; i++) {
@@ -63,7 +65,7 @@ int java_places_init(struct java_places *n, struct images *images, struct dump *
 {
 	const struct dump_java_visitor visitor = { on_method, on_calls, n };
 
-	*n = (struct java_places){ .images = images };
+	*n = (struct java_places){ .images = images, .abandoned = dump_end(dump) == DUMP_END_ABANDONED };
 	int r = dump_each_java(dump, &visitor);
 	if (!r && n->call_count) {
 		n->places = calloc(n->call_count, sizeof *n->places);

@@ -2,7 +2,7 @@
 /*
  * From the Java frames of a dump to places (source_places.h), by the names that memattach has written beside them. One
  * frame is several places where methods were inlined. A frame without a name is "[gone]": its method had gone, or was
- * another, before it could be named.
+ * another, before it could be named, or nobody knows that it is not.
  */
 #ifndef MEMATTACH_JAVA_PLACES_H
 #define MEMATTACH_JAVA_PLACES_H
@@ -43,6 +43,7 @@ struct java_places {
 	uint32_t call_count;
 	struct java_shown_place *places; /* of each call, as far as they were asked for */
 	struct java_shown_place gone;
+	bool abandoned; /* memattach has died, and nobody has looked after what the interpreter ran */
 };
 
 /* images must outlive it. -ENOMEM. */

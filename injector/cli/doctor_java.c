@@ -5,6 +5,7 @@
 
 #include "cli/doctor_fact.h"
 #include "java/java_proof.h"
+#include "java/java_unloads.h"
 
 static const char *plural(uint64_t count)
 {
@@ -57,6 +58,20 @@ static void tell_stack(const struct java_stack *s)
 		fact("", "    and %u more", s->frames - s->place_count);
 }
 
+/* Which of the frames of a session would have names. */
+static void tell_names(struct java_proof *p, const struct session *s)
+{
+	struct budget budget;
+	uint64_t counter;
+	struct err e;
+
+	budget_start(&budget, JAVA_PROOF_BYTES, JAVA_PROOF_WORK);
+	p->view.memory = target_memory_charged(&s->memory, &budget);
+	if (java_unloads_find(&p->view, &counter, &e) == -ENOENT)
+		fact("", "  methods that the interpreter runs will have no names: %s", e.text);
+	p->view.memory.budget = NULL;
+}
+
 void doctor_java(const struct session *s)
 {
 	const struct java_runtime r = java_find(&s->view.modules);
@@ -68,6 +83,8 @@ void doctor_java(const struct session *s)
 	fact("java", "%s%s%s in %s", java_machine_name(r.machine), p.view.s.release[0] ? " " : "", p.view.s.release,
 	     elf_module_name(r.module));
 	tell_proof(&p);
+	if (p.proved)
+		tell_names(&p, s);
 	for (size_t i = 0; i < p.stack_count && s->options.verbose && p.proved; i++)
 		tell_stack(&p.stacks[i]);
 	java_proof_done(&p);

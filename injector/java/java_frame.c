@@ -105,7 +105,7 @@ static int interpreted_read(struct java_view *v, uint64_t frame, struct java_cal
 	struct java_method m, again;
 	int32_t bci = 0;
 
-	int rc = java_method_read(v, DUMP_JAVA_ADDRESS(frame), 0, &m, e);
+	int rc = java_method_read(v, DUMP_JAVA_METHOD(frame), 0, &m, e);
 	if (rc == 0 && !m.native)
 		bci = (uint16_t)(DUMP_JAVA_TAG(frame) - (uint16_t)m.code);
 	if (rc == 0 && !m.native && (uint32_t)bci >= m.code_bytes)

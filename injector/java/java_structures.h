@@ -44,6 +44,11 @@ struct java_field {
 	X(list_data, "GrowableArray<int>::_data", true)                                                                \
 	X(block_length, "HeapBlock::Header::_length", true)                                                            \
 	X(block_used, "HeapBlock::Header::_used", true)                                                                \
+	X(loaders, "ClassLoaderDataGraph::_head", false)                                                               \
+	X(loader_next, "ClassLoaderData::_next", false)                                                                \
+	X(loader_classes, "ClassLoaderData::_klasses", false)                                                          \
+	X(class_loader, "Klass::_class_loader_data", false)                                                            \
+	X(class_next, "Klass::_next_link", false)                                                                      \
 	X(counters, "PerfMemory::_start", false)                                                                       \
 	X(call_stub_return, "StubRoutines::_call_stub_return_address", true)                                           \
 	X(interpreter, "AbstractInterpreter::_code", true)                                                             \

@@ -494,6 +494,13 @@ int dump_writer_path(struct dump_writer *w, const char *text, struct err *e)
 	return add_record(w, DUMP_REGION_PATHS, &record, sizeof record, text, &offset, e);
 }
 
+void dump_writer_java(struct dump_writer *w, uint32_t version)
+{
+	w->own->java_version = w->shared->java_version = version;
+	w->own->features |= DUMP_FEATURE_JAVA;
+	w->shared->features = w->own->features;
+}
+
 int dump_writer_java_method(struct dump_writer *w, uint32_t id, uint32_t flags, const char *name, const char *file,
                             struct err *e)
 {
@@ -510,10 +517,12 @@ int dump_writer_java_method(struct dump_writer *w, uint32_t id, uint32_t flags, 
 	                       name_bytes + (file_bytes < room ? file_bytes : room), &offset, e);
 }
 
-int dump_writer_java_calls(struct dump_writer *w, uint64_t frame, const struct dump_java_call *calls, uint32_t count,
-                           uint64_t *offset, struct err *e)
+int dump_writer_java_calls(struct dump_writer *w, uint64_t frame, uint32_t flags, const struct dump_java_call *calls,
+                           uint32_t count, uint64_t *offset, struct err *e)
 {
-	struct dump_java_calls record = { .kind = DUMP_JAVA_CALLS, .count = (uint16_t)count, .frame = frame };
+	struct dump_java_calls record = {
+		.kind = DUMP_JAVA_CALLS, .count = (uint16_t)count, .frame = frame, .flags = flags
+	};
 
 	return add_long_record(w, DUMP_REGION_JAVA, &record, sizeof record, calls, count * sizeof *calls, offset, e);
 }
@@ -523,6 +532,12 @@ void dump_writer_java_gone(struct dump_writer *w, uint64_t offset)
 	struct dump_java_calls *record = dump_writer_at(w, offset);
 
 	atomic_store_explicit(atomic32(&record->gone), 1, memory_order_relaxed);
+}
+
+void dump_writer_java_age(struct dump_writer *w, uint64_t age)
+{
+	w->own->java_age = age;
+	atomic_store_explicit(atomic64(&w->shared->java_age), age, memory_order_relaxed);
 }
 
 static int keep_thinning(struct dump_writer *w, const struct dump_rate_change *change, struct err *e)

@@ -117,12 +117,16 @@ int dump_writer_note(struct dump_writer *w, enum dump_note_kind kind, const char
 void dump_writer_python(struct dump_writer *w, uint32_t version, const struct dump_evaluator *evaluators);
 /* An entry of sys.path. */
 int dump_writer_path(struct dump_writer *w, const char *text, struct err *e) WARN_UNUSED;
+/* Java frames of this HotSpot (17) are in stacks from now on. */
+void dump_writer_java(struct dump_writer *w, uint32_t version);
 /* A method of Java, with ids from 1 on, flags as DUMP_JAVA_STUB; its texts are cut to DUMP_JAVA_TEXT_MAX. A frame with
  * its calls, *offset is for dump_writer_java_gone(): then it has no name any more. */
 int dump_writer_java_method(struct dump_writer *w, uint32_t id, uint32_t flags, const char *name, const char *file,
                             struct err *e) WARN_UNUSED;
-int dump_writer_java_calls(struct dump_writer *w, uint64_t frame, const struct dump_java_call *calls, uint32_t count,
-                           uint64_t *offset, struct err *e) WARN_UNUSED;
+int dump_writer_java_calls(struct dump_writer *w, uint64_t frame, uint32_t flags, const struct dump_java_call *calls,
+                           uint32_t count, uint64_t *offset, struct err *e) WARN_UNUSED;
+/* Frames of the interpreter get other words from now on. */
+void dump_writer_java_age(struct dump_writer *w, uint64_t age);
 void dump_writer_java_gone(struct dump_writer *w, uint64_t offset);
 
 /* Puts another rate in force, and records that; the record's size is filled in. Without room for the record it is in

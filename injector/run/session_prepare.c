@@ -53,10 +53,8 @@ static int create_dump(struct session *s, struct err *e)
 	h->target_start_ticks = s->target.start_ticks;
 	h->seed = s->options.seed;
 	h->session_flags = s->options.groups & GROUP_BIT(GROUP_MMAP) ? DUMP_SESSION_MMAP : 0;
-	if (s->java_names) {
-		h->features |= DUMP_FEATURE_JAVA;
-		h->java_version = s->java_names->view.s.version;
-	}
+	if (s->java_names)
+		dump_writer_java(&s->recording.dump, s->java_names->view.s.version);
 	note_start_memory(s);
 	memory_room_events(s->target.pid, s->outcome.oom_events);
 	s->outcome.oom_kills = memory_room_kills(s->outcome.oom_events);

@@ -82,7 +82,7 @@ static void add_word(struct java_names *n, uint64_t frame)
 		n->failed = true;
 		return;
 	}
-	n->words[n->word_count] = (struct java_word){ .frame = frame, .unloads = n->unloads };
+	n->words[n->word_count] = (struct java_word){ .frame = frame, .unloads = n->unloads, .poll = n->polls };
 	n->pending[n->pending_count++] = n->word_count++;
 }
 
@@ -139,11 +139,12 @@ static struct java_known *known_method(struct java_names *n, uint64_t method)
 	return at ? &n->known[*at] : NULL;
 }
 
+/* It was read when so many classes had been unloaded, or a little later: then it is looked at again. */
 static void keep_method(struct poll *p, uint64_t method, uint32_t id)
 {
 	struct java_names *n = p->n;
 	struct java_known *known = known_method(n, method);
-	const struct java_known fresh = { .method = method, .id = id, .since = n->polls };
+	const struct java_known fresh = { .method = method, .id = id, .since = n->polls, .unloads = p->unloads };
 
 	if (known && known->gone) {
 		*known = fresh;
@@ -156,6 +157,17 @@ static void keep_method(struct poll *p, uint64_t method, uint32_t id)
 
 /* ---- frames ---- */
 
+/*
+ * Was the Method read before the frame was stored? While it is being stored it is on a stack, so its class stays. The
+ * poll before the one that has found it came by before, and read Methods a little later; the age is changed after that.
+ */
+static bool known_before(const struct poll *p, const struct java_word *word, const struct java_known *known)
+{
+	const bool of_age = (word->frame & DUMP_JAVA_AGE_MAX) == p->w->own->java_age;
+
+	return known->since + 1 < word->poll || (of_age && known->since <= p->n->age_poll);
+}
+
 /* Of a frame of the interpreter: is its Method the one that was recorded? */
 static bool is_proved(struct poll *p, const struct java_word *word, uint32_t id)
 {
@@ -163,10 +175,11 @@ static bool is_proved(struct poll *p, const struct java_word *word, uint32_t id)
 	const struct java_known *known = known_method(n, n->list[0].method);
 	uint64_t now = unloads_now(n);
 
-	if (now != NO_COUNT && now == word->unloads)
+	if (now == NO_COUNT)
+		return false;
+	if (now == word->unloads)
 		return true;
-	return known && !known->gone && known->id == id && known->since < n->polls && now == p->unloads &&
-	       now != NO_COUNT;
+	return known && !known->gone && known->id == id && known->unloads == now && known_before(p, word, known);
 }
 
 /* False: there is no room. */
@@ -183,15 +196,17 @@ static bool write_word(struct poll *p, struct java_word *word, uint32_t count)
 			return false;
 	}
 	if (!java_frame_is_compiled(&n->view, word->frame)) {
-		if (!is_proved(p, word, calls[0].method)) {
-			n->gone++;
+		const bool proved = is_proved(p, word, calls[0].method);
+		keep_method(p, n->list[0].method, calls[0].method);
+		if (!proved) {
+			n->unsure++;
 			return true;
 		}
-		keep_method(p, n->list[0].method, calls[0].method);
 		word->method = n->list[0].method;
 	}
 	return has_room(n, sizeof(struct dump_java_calls) + count * sizeof *calls) &&
-	       dump_writer_java_calls(p->w, word->frame, calls, count, &word->record, &e) == 0;
+	       dump_writer_java_calls(p->w, word->frame, word->method ? DUMP_JAVA_INTERPRETED : 0, calls, count,
+	                              &word->record, &e) == 0;
 }
 
 /* False: it is to be tried again. */
@@ -230,30 +245,31 @@ static void name_words(struct poll *p, bool last)
 
 /* ---- classes that were unloaded ---- */
 
-/* Is the Method what it was? */
-static bool still_is(struct java_names *n, const struct java_known *known)
+/* Is the Method what it was, of a class that is loaded? */
+static bool still_is(struct java_names *n, struct java_loaded *loaded, const struct java_known *known)
 {
 	struct java_method m;
 	char key[KEY_TEXT];
 	uint32_t number;
+	bool has;
 	struct err e;
 
 	for (unsigned look = 0; look < LOOKS; look++) {
 		if (java_method_read(&n->view, known->method, 0, &m, &e) ||
+		    java_loaded_has(loaded, &n->view, m.holder, &has, &e) ||
 		    java_method_place(&n->view, &m, 0, &n->list[0].place, &e))
 			continue;
 		key_of(&n->list[0].place, key);
-		return string_table_find(&n->methods, key, &number) && number + 1 == known->id;
+		return has && string_table_find(&n->methods, key, &number) && number + 1 == known->id;
 	}
 	return false;
 }
 
-static void drop_gone(struct poll *p)
+/* The frames of Methods that have gone lose their names. */
+static void drop_names(struct poll *p)
 {
 	struct java_names *n = p->n;
 
-	for (uint32_t i = 0; i < n->known_count; i++)
-		n->known[i].gone = n->known[i].gone || !still_is(n, &n->known[i]);
 	for (uint32_t i = 0; i < n->word_count; i++) {
 		struct java_word *word = &n->words[i];
 		const struct java_known *known = word->method ? known_method(n, word->method) : NULL;
@@ -266,9 +282,73 @@ static void drop_gone(struct poll *p)
 	}
 }
 
+static bool is_to_be_looked_at(const struct poll *p, const struct java_known *known)
+{
+	return !known->gone && (known->again || known->unloads != p->unloads);
+}
+
+/* As far as there is time; the rest at the next polls. What the last one does not reach counts as gone. */
+static void look_at_known(struct poll *p, struct java_loaded *loaded, bool last)
+{
+	const uint64_t until_ns = monotonic_ns() + (last ? JAVA_LAST_NS : JAVA_POLL_NS);
+	struct java_names *n = p->n;
+	bool any = false;
+
+	for (uint32_t i = 0; i < n->known_count; i++, n->next_look++) {
+		struct java_known *known = &n->known[n->next_look % n->known_count];
+		if (!is_to_be_looked_at(p, known))
+			continue;
+		const bool late = monotonic_ns() > until_ns;
+		if (late && !last)
+			break;
+		const bool gone = late || !still_is(n, loaded, known);
+		if (gone && unloads_now(n) == NO_COUNT)
+			break; /* the process is: nothing has changed that could still be recorded */
+		known->gone = gone;
+		known->again = known->unloads != p->unloads;
+		known->unloads = p->unloads;
+		any |= gone;
+	}
+	if (any)
+		drop_names(p);
+}
+
+static void look_again(struct poll *p, bool last)
+{
+	struct java_names *n = p->n;
+	struct java_loaded loaded;
+	struct err e;
+	bool any = false;
+	int rc = -EINVAL;
+
+	for (uint32_t i = 0; i < n->known_count && !any; i++)
+		any = is_to_be_looked_at(p, &n->known[i]);
+	for (unsigned look = 0; any && look < LOOKS && rc && rc != -ENOENT; look++) {
+		rc = java_loaded_read(&loaded, &n->view, &e);
+		if (rc)
+			java_loaded_done(&loaded);
+	}
+	if (!any)
+		return;
+	if (rc)
+		loaded = (struct java_loaded){ 0 }; /* then no class is */
+	if (rc == 0 || rc == -ENOENT || last)
+		look_at_known(p, &loaded, last);
+	java_loaded_done(&loaded);
+}
+
+/* Frames that come from now on are other ones. */
+static void change_age(struct poll *p)
+{
+	const uint64_t age = p->w->own->java_age;
+
+	dump_writer_java_age(p->w, age % DUMP_JAVA_AGE_MAX + 1); /* never 0 again, of which the first ones are */
+	p->n->age_poll = p->n->polls;
+}
+
 void java_names_poll(struct java_names *n, struct dump_writer *w, const struct target_memory *tm, bool last)
 {
-	struct poll p = { .n = n, .w = w, .until_ns = monotonic_ns() + (last ? JAVA_LAST_NS : JAVA_POLL_NS) };
+	struct poll p = { .n = n, .w = w };
 	struct budget budget;
 	struct err e;
 
@@ -276,11 +356,19 @@ void java_names_poll(struct java_names *n, struct dump_writer *w, const struct t
 	n->view.memory = target_memory_charged(tm, &budget);
 	n->polls++;
 	p.unloads = unloads_now(n);
-	if (p.unloads != n->unloads)
-		drop_gone(&p);
+	n->unsure = 0;
+	if (n->counter && p.unloads == NO_COUNT) {
+		n->view.memory.budget = NULL;
+		return; /* the process is gone, or about to be */
+	}
+	look_again(&p, last);
 	if (new_stacks_each(&n->stacks, w, last, on_stack, n, &e) < 0)
 		n->failed = true;
+	p.until_ns = monotonic_ns() + (last ? JAVA_LAST_NS : JAVA_POLL_NS);
 	name_words(&p, last);
+	n->gone += n->unsure;
+	if (n->unsure && n->counter)
+		change_age(&p);
 	n->unloads = p.unloads;
 	n->view.memory.budget = NULL;
 }

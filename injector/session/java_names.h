@@ -8,8 +8,12 @@
  *   no class has been unloaded since before the frame was recorded: since the poll before the one that has found it; or
  *   the Method was known at that poll already, and still is called the same.
  *
- * When classes have been unloaded, all Methods that are known are looked at again: where one is not what it was, a
- * later sample may have the same frame and mean another, so the frame loses its name (dump_java_calls.gone). Code and
+ * Else it is not named, but known from then on, and frames of the interpreter get another age (header.java_age): those
+ * that are recorded from now on are new ones, and can be proved at the next poll.
+ *
+ * When classes have been unloaded, all Methods that are known are looked at again: where one is not what it was, or its
+ * class is not loaded any more (java_loaded.h), a later sample may have the same frame and mean another, so the frame
+ * loses its name (dump_java_calls.gone). Code and
  * Methods that had gone before they could be named have no name either.
  *
  * Bounded: frames and methods by number, the region JAVA by a part of the dump, a poll by time; what had no room stays
@@ -21,15 +25,17 @@
 #include "base/map.h"
 #include "base/string_table.h"
 #include "java/java_frame.h"
+#include "java/java_loaded.h"
 #include "recording/new_stacks.h"
 
-#define JAVA_POLL_NS 20000000ull  /* how long one poll names frames */
+#define JAVA_POLL_NS 20000000ull  /* how long one poll names frames, and how long it looks at Methods again */
 #define JAVA_LAST_NS 500000000ull /* … and the last one */
 
 /* A frame of the stacks. */
 struct java_word {
 	uint64_t frame;
 	uint64_t unloads; /* classes that had been unloaded before it was recorded */
+	uint64_t poll;    /* that has found it */
 	uint64_t record;  /* offset of its dump_java_calls, 0: none */
 	uint64_t method;  /* that the interpreter runs in it, once it is named; else 0 */
 	uint32_t tries;
@@ -38,8 +44,10 @@ struct java_word {
 /* A Method that was proved. */
 struct java_known {
 	uint64_t method;
-	uint32_t id;    /* in the dump */
-	uint64_t since; /* number of the poll */
+	uint32_t id;      /* in the dump */
+	uint64_t since;   /* number of the poll */
+	uint64_t unloads; /* when it was looked at last */
+	bool again;       /* it is looked at once more: a class is counted a moment before its loader leaves the list */
 	bool gone;
 };
 
@@ -59,6 +67,9 @@ struct java_names {
 	uint32_t known_count;
 	struct string_table methods; /* name and file; the id is the number + 1 */
 	uint64_t bytes, bytes_max;   /* of the records */
+	uint32_t next_look;          /* at what is known, once classes have been unloaded */
+	uint64_t age_poll;           /* that has changed the age */
+	uint32_t unsure;             /* frames of this poll that could not be proved */
 	uint32_t named, gone, no_room;
 	bool failed; /* no memory: what comes has no names */
 	struct java_called list[JAVA_INLINED_MAX];

@@ -214,6 +214,11 @@ struct session {
 	struct session_python python;
 	struct java_layout java;       /* bytes 0: stacks are not walked through Java code */
 	struct java_names *java_names; /* of what they go through; NULL: of nothing */
+	struct {
+		uint32_t modules; /* view.next_module_id at the last look for one */
+		uint64_t next_ns; /* when the next proof is tried; 0: there is none to be proved */
+		uint64_t wait_ns;
+	} java_awaited; /* a JVM that was not there at the attach, or could not be proved */
 	struct payload_place payload;
 	struct entry_hooks hooks;
 	struct symbol_sources symbols;

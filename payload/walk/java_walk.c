@@ -73,9 +73,10 @@ static uint64_t interpreted_frame(uint64_t pc, uint64_t start, uint64_t end, uin
 	if (!covers(start, end, fp + (uint64_t)BYTECODE, (uint64_t)(METHOD + 8 - BYTECODE)))
 		return pc;
 	method = word_at(fp + (uint64_t)METHOD);
-	return method && !(method & 7) && method < DUMP_FRAME_JAVA
-	               ? DUMP_JAVA_FRAME(method, word_at(fp + (uint64_t)BYTECODE))
-	               : pc;
+	if (!method || (method & DUMP_JAVA_AGE_MAX) || method >= DUMP_FRAME_JAVA)
+		return pc;
+	method |= __atomic_load_n(&payload.dump->java_age, __ATOMIC_RELAXED) & DUMP_JAVA_AGE_MAX;
+	return DUMP_JAVA_FRAME(method, word_at(fp + (uint64_t)BYTECODE));
 }
 
 static bool step_interpreted(uint64_t pc, uint64_t start, uint64_t end, uint64_t fp, struct java_step *step)

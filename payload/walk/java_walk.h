@@ -52,7 +52,10 @@ struct java_step {
 /* Is it in the code heaps' reservation? Never where Java code is not walked. */
 static inline bool java_walk_holds(uint64_t pc)
 {
-	return pc - payload.java.low < payload.java.bytes;
+	/* Released last where memattach writes it later: who sees it sees the rest. */
+	uint64_t bytes = __atomic_load_n(&payload.java.bytes, __ATOMIC_ACQUIRE);
+
+	return pc - payload.java.low < bytes;
 }
 
 /*

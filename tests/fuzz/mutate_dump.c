@@ -124,7 +124,7 @@ static const struct field path_fields[] = { FIELD(dump_path, bytes) };
 static const struct field java_fields[] = {
 	FIELD(dump_java_method, bytes), FIELD(dump_java_method, kind),  FIELD(dump_java_method, name_bytes),
 	FIELD(dump_java_method, id),    FIELD(dump_java_method, flags), FIELD(dump_java_calls, frame),
-	FIELD(dump_java_calls, gone),   FIELD(dump_java_calls, count),
+	FIELD(dump_java_calls, gone),   FIELD(dump_java_calls, count),  FIELD(dump_java_calls, flags),
 };
 static const struct field rate_fields[] = {
 	FIELD(dump_rate_change, bytes),         FIELD(dump_rate_change, reason),

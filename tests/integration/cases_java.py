@@ -2,9 +2,11 @@
 """Sessions with a JVM: its stacks go through Java code to the thread's start, and methods and lines have the names that Java says."""
 import os
 import pathlib
+import re
 import subprocess
+import time
 
-from harness import PATIENCE, Session, Victim, case, check_receipt, log
+from harness import Lines, PATIENCE, Session, Victim, case, check_receipt, log, run_memattach
 from reports import analyze
 
 TARGETS = pathlib.Path(__file__).resolve().parent.parent / "targets"
@@ -102,11 +104,107 @@ def java_lines_are_those_that_java_says(context):
         assert all(frame["module"] == "java.nio" for frame in report["frames"] if frame["function"] == "DirectByteBuffer.<init>")
 
 
+STORM = re.compile(r"^Storm(\d{4})\.(run|inner|size)(\d{4})$")
+
+
+def check_storm(report):
+    """Each class of the storm asks for buffers of a size of its own. The classes that were seen."""
+    classes = set()
+    for stack in report["stacks"]:
+        names = [match for match in (STORM.match(frame["function"] or "") for frame in java_frames(stack)) if match]
+        if not names:
+            continue
+        numbers = {number for match in names for number in (match[1], match[3])}
+        assert len(numbers) == 1, stack
+        if stack["frames"][0]["function"] == "Unsafe_AllocateMemory0":
+            size = stack["allocated_bytes"]["estimate"] / stack["allocated_count"]["estimate"]
+            assert abs(size - 8000 - 8 * int(names[0][1])) < 1, (size, stack)
+            classes |= numbers
+    return classes
+
+
+def storm(context, classes, milliseconds, *options):
+    return Victim(context, [context.program("java"), "-Xmx200m", *options, "-cp", classes, "JavaLines", f"{classes}/Storm0000.class", str(milliseconds)])
+
+
+def names_of(report):
+    return {frame["function"] for frame in report["frames"]}
+
+
+@case(timeout=300)
+def java_classes_that_come_and_go_get_no_other_names(context):
+    """Classes of one shape are made and unloaded, some compiled: no buffer has the name of another class, at rate 1. With some time between
+    what is left has names, and what stays; without any, there may be none."""
+    classes = compiled(context)
+    for milliseconds, *options in [(900, "-XX:+UseSerialGC"), (900, "-Xint", "-XX:+UseG1GC"), (700, "-XX:+UseZGC"), (0, "-XX:+UseSerialGC"), (0, "-XX:-TieredCompilation")]:
+        victim = storm(context, classes, milliseconds, *options)
+        session = Session(context, victim.pid, "-v", "--max-overhead", "0", rate="1")
+        session.sampled(200000)
+        check_receipt(session.stop(), victim.pid)
+        end(victim)
+        report = analyze(context, session.dump, "--top", "0")
+        seen = check_storm(report)
+        log(f"{milliseconds} {options}: {len(seen)} classes, {report['java']}, {gone(report)} samples with [gone]")
+        assert len(seen) >= 8 or not milliseconds or "-Xint" in options, (options, seen)
+        assert not milliseconds or "JavaLines.storm" in names_of(report), (options, names_of(report))
+
+
+@case()
+def java_names_outlive_memattach(context):
+    """memattach is killed while classes come and go: the compiled code that it has named is in the dump, nothing wrong is, and the JVM goes on."""
+    classes = compiled(context)
+    victim = storm(context, classes, 700)
+    for _ in range(3):
+        session = Session(context, victim.pid, "--max-overhead", "0", rate="1")
+        session.sampled(60000)
+        session.process.kill()
+        session.process.wait(PATIENCE)
+        saved = context.unique("saved", ".dump")
+        result = run_memattach(context, "--detach", "-p", str(victim.pid), "-o", saved)
+        assert result.returncode == 0, result.stderr
+        report = analyze(context, saved, "--top", "0")
+        seen = check_storm(report)
+        log(f"{len(seen)} classes, {report['java']}, {gone(report)} samples with [gone]")
+        assert "DirectByteBuffer.<init>" in names_of(report), names_of(report)
+    end(victim)
+
+
+@case()
+def java_that_is_launched(context):
+    """memattach starts it, before there is a JVM: a moment later its frames are recorded, with names."""
+    classes, dump = compiled(context), context.path("launched.dump")
+    process = context.start([context.memattach, "--rate", "4k", "--max-overhead", "0", "-o", dump, "--", context.program("java"), "-cp", classes, "JavaLines"],
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    said, errors = Lines(process.stdout), Lines(process.stderr)
+    errors.wait("Java frames of HotSpot .* are recorded from ")
+    said.wait("^READY$")
+    count = len([line for line in said.seen if line.startswith("STACK ")])
+    end_ns = time.monotonic() + PATIENCE
+    while time.monotonic() < end_ns:
+        if os.path.exists(dump) and analyze(context, dump)["java"] and analyze(context, dump)["java"]["samples"] > 500:
+            break
+        time.sleep(0.5)
+    process.stdin.write("end\n")
+    process.stdin.flush()
+    assert process.wait(PATIENCE) == 0, errors.seen
+    for lines in (said, errors):
+        lines.thread.join(PATIENCE)
+    stacks = {line[6:] for line in said.seen if line.startswith("STACK ")}
+    report = analyze(context, dump, "--top", "0")
+    found = {own_lines(stack) for stack in report["stacks"] if ALLOCATORS & {frame["function"] for frame in java_frames(stack)}
+             and not stack["truncated"] and not any(frame["function"] == "[gone]" for frame in stack["frames"])}
+    log(f"{len(found)} of {len(stacks)} lists (of which {count} at the start), {report['java']}, {gone(report)} samples with [gone]; {errors.seen}")
+    assert found and found <= stacks, sorted(found - stacks)
+    assert any("are recorded from" in note["text"] for note in report["notes"]), report["notes"]
+
+
 @case()
 def java_without_a_count_of_unloaded_classes(context):
     """-XX:-UsePerfData: interpreted methods cannot be proved, have no names, and a note says why; compiled ones have."""
     classes = compiled(context)
     victim = Victim(context, [context.program("java"), "-XX:-UsePerfData", "-cp", classes, "JavaLines"])
+    doctor = run_memattach(context, "--doctor", "-p", str(victim.pid))
+    assert "methods that the interpreter runs will have no names: it does not count the classes that it unloads" in doctor.stdout + doctor.stderr, doctor
     session = Session(context, victim.pid, "--max-overhead", "0", rate="4k")
     session.sampled(3000)
     check_receipt(session.stop(), victim.pid)

@@ -95,27 +95,39 @@ public class JavaLines {
                         bytes[i + k] = (byte) digits.charAt(k);
         }
 
-        void run(int times) throws Exception {
-            Class<?> c = defineClass(name, bytes, 0, bytes.length);
-            c.getDeclaredMethod("run" + name.substring(5), int.class).invoke(null, times);
+        Class<?> make() {
+            return defineClass(name, bytes, 0, bytes.length);
         }
     }
 
-    static void storm(byte[] shape, int n) throws Exception {
-        new One(shape, n % STORMS).run(n % 16 == 0 ? 3000 : 3);
-        if (n % 5 == 4)
-            System.gc();
+    // So many classes at a time, for so long; then they are unloaded, and others have their place.
+    static void storm(byte[] shape, int n, long ms) throws Exception {
+        Class<?>[] classes = new Class<?>[8];
+        for (int i = 0; i < classes.length; i++)
+            classes[i] = new One(shape, (8 * n + i) % STORMS).make();
+        long end = System.nanoTime() + ms * 1000000;
+        do {
+            for (int i = 0; i < classes.length; i++)
+                run(classes[i], i == 0 ? 600 : 3);
+        } while (System.nanoTime() < end && !Thread.currentThread().isInterrupted());
+        classes = null;
+        System.gc();
+    }
+
+    static void run(Class<?> c, int times) throws Exception {
+        c.getDeclaredMethod("run" + c.getName().substring(5), int.class).invoke(null, times);
     }
 
     public static void main(String[] arguments) throws Exception {
         final boolean storms = arguments.length > 0;
+        final long ms = storms ? Long.parseLong(arguments[1]) : 0;
         final byte[] shape = storms ? Files.readAllBytes(new File(arguments[0]).toPath()) : null;
         final long[] rounds = new long[1];
         Thread worker = new Thread(() -> {
             try {
                 for (int n = 0; !Thread.interrupted(); n++, rounds[0]++)
                     if (storms)
-                        storm(shape, n);
+                        storm(shape, n, ms);
                     else
                         round(n);
             } catch (Exception e) {

@@ -312,6 +312,7 @@ static int tick(struct follower *f, enum session_end *end, struct err *e)
 			f->next_modules_ns = now + RENEW_NS;
 		if (session_watch_python(s, &why) < 0)
 			session_say(s, "memattach: %s", why.text);
+		session_await_java(s);
 		session_name_java(s, false);
 	}
 	if (dump_writer_state(&s->recording.dump) == DUMP_STATE_ABANDONED && !f->said_abandoned) {

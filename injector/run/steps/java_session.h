@@ -2,7 +2,7 @@
 /*
  * The JVM of a session: finds HotSpot in the target and proves how it is laid out, from outside, while the target runs.
  * What the payload is told is in s->java afterwards, so that walks go through Java code. A JVM that is loaded during
- * the session, as in a program that memattach starts, is not looked for.
+ * the session, as in a program that memattach starts, or that cannot be proved yet, is awaited.
  */
 #ifndef MEMATTACH_JAVA_SESSION_H
 #define MEMATTACH_JAVA_SESSION_H
@@ -12,6 +12,8 @@
 /* Needs the modules and maps of the view. Never fails: why it does not succeed is said with --verbose, and what that
  * costs is in the dump (truncated stacks). It takes a second or two at most. */
 void session_find_java(struct session *s);
+/* Tries again, in each tick: of one that is there by now, and less and less often. */
+void session_await_java(struct session *s);
 /* Names the Java frames that are new (java_names.h): in each tick, and when the recording has ended. */
 void session_name_java(struct session *s, bool last);
 

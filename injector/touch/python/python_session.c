@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "touch/patches/late_layout.h"
 #include "touch/python/python_session.h"
 
 #include <stdarg.h>
@@ -179,30 +180,17 @@ void session_find_python(struct session *s)
 	note_pypy(s);
 }
 
-static bool is_in_payload(const struct session *s, uint64_t address, uint64_t bytes)
-{
-	return address >= s->payload.base && address < s->payload.end && bytes <= s->payload.end - address;
-}
-
-/* By a descriptor of its memory: after execve what is read by its number is another program's. */
-static bool is_same_program(const struct session *s)
-{
-	uint64_t magic;
-
-	return pread(s->writer.fd, &magic, sizeof magic, (off_t)s->payload.session) == sizeof magic &&
-	       magic == CONTROL_MAGIC;
-}
-
 /* The layout first, then that there is one: who sees that sees all of it, and what the dump's readers need. */
 static int tell_payload(struct session *s, const struct python_layout *layout, struct err *e)
 {
 	const struct memattach_session *b = &s->payload.block;
 	const uint32_t yes = 1;
 
-	if (!is_in_payload(s, b->python_address, sizeof *layout) ||
-	    !is_in_payload(s, b->has_python_address, sizeof yes))
-		return err_set(e, EINVAL, "the payload does not say where it reads that there are any");
-	int rc = target_write(&s->writer, CHANGE_PAYLOAD, b->python_address, layout, sizeof *layout, e);
+	int rc = late_layout_check(s, b->python_address, sizeof *layout, e);
+	if (rc == 0)
+		rc = late_layout_check(s, b->has_python_address, sizeof yes, e);
+	if (rc == 0)
+		rc = target_write(&s->writer, CHANGE_PAYLOAD, b->python_address, layout, sizeof *layout, e);
 	if (rc < 0)
 		return rc;
 	dump_writer_python(&s->recording.dump, layout->version, s->python.evaluators);
@@ -243,7 +231,7 @@ static void begin(struct session *s, const struct python_proof *p, const struct 
 	const struct target_memory memory = target_memory_charged(&s->memory, &budget);
 	evaluator_code_find(s->python.evaluators, a->runtime.module, &memory, maps);
 	if (tell_payload(s, &p->layout, &e) < 0) {
-		if (is_same_program(s))
+		if (late_layout_is_same_program(s))
 			give_up(s, e.text);
 		return;
 	}
@@ -280,7 +268,7 @@ static void look_again(struct session *s)
 	a->runtime.module = modules_with_id(&s->view.modules, a->module);
 	if (!a->runtime.module) /* it was torn apart */
 		a->module = 0;
-	if (!a->module || !is_same_program(s) || live_thread_maps(&s->target, &maps, &ignored) < 0)
+	if (!a->module || !late_layout_is_same_program(s) || live_thread_maps(&s->target, &maps, &ignored) < 0)
 		return;
 	python_prove(&p, &a->runtime, &s->view.modules, &maps, &s->memory, 1);
 	const char *why = refusal_of(&p);

@@ -100,6 +100,22 @@ static void test_names_that_are_damaged_are_none(void **state)
 	dump_builder_done(&b);
 }
 
+/* Compiled code is told by its number; of the interpreter's frames nobody knows. */
+static void test_interpreted_frames_of_an_abandoned_session_have_no_names(void **state)
+{
+	struct dump_builder b;
+	struct report r;
+
+	(void)state;
+	dump_builder_hotspot(&b);
+	dump_builder_header(&b)->state = DUMP_STATE_ABANDONED;
+	make(&r, &b, (struct report_options){ .symbols = false });
+	row_of(&r, "libjvm.so::0 < java.nio:DirectByteBuffer.<init>:125 < java.nio:ByteBuffer.allocateDirect:332 < "
+	           "com.shop:Frames.decode:31 < com.shop:Handler.h\xc3\xa9\x1b[1m:88 < (Java):[gone]:0");
+	report_done(&r);
+	dump_builder_done(&b);
+}
+
 static void test_text_names_packages_of_the_jdk_and_lines_of_others(void **state)
 {
 	struct dump_builder b;
@@ -138,6 +154,7 @@ int main(void)
 		cmocka_unit_test(test_native_frames_are_shown_on_demand),
 		cmocka_unit_test(test_names_that_are_damaged_are_none),
 		cmocka_unit_test(test_json_says_the_language),
+		cmocka_unit_test(test_interpreted_frames_of_an_abandoned_session_have_no_names),
 		cmocka_unit_test(test_text_names_packages_of_the_jdk_and_lines_of_others),
 	};
 

@@ -471,7 +471,7 @@ void dump_builder_hotspot(struct dump_builder *b)
 	dump_builder_java_method(b, 9, 0, "com.shop.Frames$$Lambda$14/0x0000000800c0.run", "");
 	dump_builder_java_calls(b, COMPILED(1, 41), buffer, 3);
 	dump_builder_java_calls(b, COMPILED(2, 42), own, 2);
-	dump_builder_java_calls(b, INTERPRETED(1, 0xfffe), main, 1);
+	dump_builder_java_calls(b, INTERPRETED(1, 0xfffe), main, 1)->flags = DUMP_JAVA_INTERPRETED;
 	dump_builder_java_calls(b, COMPILED(3, 43), deflater, 1);
 	dump_builder_java_calls(b, COMPILED(6, 0), stub, 1);
 	dump_builder_java_calls(b, COMPILED(5, 45), lambda, 1);

@@ -174,7 +174,7 @@ static bool is_tolerant(const char *name)
 		" cache_high version_major version_text block_used blob_bytes compiled_deopt compiled_deopt_mh "
 		"compiled_original compiled_id method_access thread_stack_base native_id anchor_fp "
 		"blob_data pool_file array_length pool_length threads_length thread_stack_bytes const_words "
-		"const_flags counters ";
+		"const_flags counters loaders loader_next loader_classes class_loader class_next ";
 	char word[60];
 
 	snprintf(word, sizeof word, " %s ", name);

@@ -148,6 +148,18 @@ static void test_walk_goes_through_java_code(void **state)
 	assert_int_equal(result.fallback, 0);
 }
 
+/* Of the age that memattach says, whatever else is in the memory that it shares. */
+static void test_interpreted_frames_have_an_age(void **state)
+{
+	(void)state;
+	stack[37] = METHOD;
+	stack[32] = 0x1234;
+	payload.dump->java_age = 5;
+	goes_through(DUMP_JAVA_FRAME(A, COMPILED), DUMP_JAVA_FRAME(METHOD | 5, 0x1234));
+	payload.dump->java_age = UINT64_MAX;
+	goes_through(DUMP_JAVA_FRAME(A, COMPILED), DUMP_JAVA_FRAME(METHOD | 7, 0x1234));
+}
+
 /* What cannot be a Method is none, and the frame that of code of HotSpot's. */
 static void test_interpreter_without_a_method_is_plain_code(void **state)
 {
@@ -319,6 +331,7 @@ int main(void)
 #define JAVA_TEST(name) cmocka_unit_test_setup_teardown(name, open_java, close_java)
 	const struct CMUnitTest tests[] = {
 		JAVA_TEST(test_walk_goes_through_java_code),
+		JAVA_TEST(test_interpreted_frames_have_an_age),
 		JAVA_TEST(test_interpreter_without_a_method_is_plain_code),
 		JAVA_TEST(test_deoptimised_code_is_where_it_was_left),
 		JAVA_TEST(test_walk_ends_where_no_code_is),
