@@ -18,7 +18,7 @@ MIDDLE = {
     "two at once": ("two_at_once_storm", "second_one_is_refused_by_the_first", "two_detaches_at_once"),
     "names": ("container_is_gone_names_stay", "names_are_looked_for_without_rights", "names_are_given_up_by_a_signal"),
     "disk of the dump": ("full_disk_tmpfs", "dump_is_truncated", "dump_gives_way_to_another_file"),
-    "a payload without its name or loader": ("chroot_without_proc", "chroot_without_proc_sleeps_on", "mapped_payload_of_a_dead_memattach"),
+    "a payload without its name or loader": ("chroot_without_proc", "mapped_payload_of_a_dead_memattach"),
     "life of the target": ("stopped_state_is_kept", "signals_come_once_and_in_order", "exit_during_session", "exec_during_session",
                            "child_that_shares_the_memory", "scribbling_target"),
 }

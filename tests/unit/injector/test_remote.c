@@ -3,7 +3,7 @@
  * The stub never names a descriptor that is closed: by then its number could belong to another thread of the program,
  * whose file would be closed or written into. So a worker, which does what memattach does, is killed at the entry of
  * each of its system calls in turn, and the system calls that the borrowed thread makes alone after that are looked at
- * one by one.
+ * one by one. And errno, which a call has changed, is as it was, whoever brings the thread back.
  */
 #include "touch/remote/remote.h"
 
@@ -35,6 +35,7 @@
 #define SECOND_NS 1000000000ull
 #define WORKER_CALLS_MAX 2000
 #define VICTIM_WELL 7
+#define VICTIM_ERRNO 77
 
 static uint64_t cave, area;
 
@@ -59,8 +60,9 @@ static struct victim start_victim(void)
 		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); /* the worker is its sibling: Yama */
 		close(ends[1]);
 		ssize_t n = write(ends[0], "r", 1);
+		errno = VICTIM_ERRNO;
 		n = n == 1 ? read(ends[0], &byte, 1) : 0;
-		_exit(n == 1 && byte == 'b' ? VICTIM_WELL : 1);
+		_exit(n == 1 && byte == 'b' && errno == VICTIM_ERRNO ? VICTIM_WELL : 1);
 	}
 	assert_true(v.pid > 0);
 	close(ends[0]);
@@ -94,7 +96,7 @@ static int work(pid_t pid)
 	char path[40];
 	struct remote r = { 0 };
 	enum tracee_stop stop;
-	const uint64_t none[6] = { 0 };
+	const uint64_t none[6] = { 0 }, no_name[6] = { UINT64_MAX };
 	uint64_t result = 0;
 	uint64_t deadline = monotonic_ns() + 20 * SECOND_NS;
 	int remote_fds[2];
@@ -115,6 +117,10 @@ static int work(pid_t pid)
 		rc = remote_enter(&r, &t, deadline, &e);
 	if (rc == 0)
 		rc = send_descriptors(&r, pidfd, fds, 2, remote_fds, deadline, &e);
+	if (rc == 0)
+		rc = remote_keep_errno(&r, (uint64_t)(uintptr_t)&errno, &e);
+	if (rc == 0) /* sets errno; all of these processes have one image */
+		rc = remote_call1(&r, (uint64_t)(uintptr_t)sysconf, no_name, &result, deadline, &e);
 	if (rc == 0)
 		rc = remote_call1(&r, SYS_getppid, none, &result, deadline, &e);
 	if (rc == 0)
