@@ -26,6 +26,35 @@ sys.stdin.read()
 assert len(os.read(reader, 65536)) == 65536
 """
 
+# Objects, buffers, tables and threads that come and go: what is freed is taken again at once, at the same addresses.
+CHURNING = """
+import os, sys, threading, time
+def churn(n=0):
+    table = {}
+    while True:
+        n += 1
+        table[n % 5000] = "x" * (n % 900)
+        if n % 100 == 0:
+            table.setdefault("buffers", []).append(bytearray(n % 3000))
+            time.sleep(0.001)
+        if n % 5000 == 0:
+            table.clear()
+def make_threads():
+    while True:
+        threads = [threading.Thread(target=lambda: [dict(a=i, b="z" * 600) for i in range(200)]) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+print("PID", os.getpid()); print("READY", flush=True)
+sys.stdin.readline()
+for work in (churn, churn, make_threads):
+    threading.Thread(target=work, daemon=True).start()
+print("GOES", flush=True)
+sys.stdin.read()
+os._exit(0)
+"""
+
 
 def unreachable(context, pid, *options):
     return json.loads(take(context, pid, "--unreachable", "--json", *options))["unreachable"]
@@ -116,6 +145,24 @@ def unreachable_objects_of_python(context):
     victim = Victim(context, [context.program("python3"), "-c", OBJECTS.replace("object() for", "bytearray(700) for")])
     found = unreachable(context, victim.pid)
     assert found.get("known") and found["of_blocks"] > 200000 and found["blocks"] < 20, found
+    victim.process.stdin.close()
+    assert victim.process.wait(PATIENCE) == 0
+
+
+@case()
+def unreachable_while_all_changes(context):
+    """A process that leaks nothing, and allocates at full speed: nothing is lost of it but what was before."""
+    victim = Victim(context, [context.program("python3"), "-c", CHURNING])
+    before = unreachable(context, victim.pid)
+    assert before.get("known"), before
+    victim.send("go")
+    victim.wait(r"^GOES$")
+    known = 0
+    for _ in range(3 * RUNS):
+        found = unreachable(context, victim.pid)
+        known += bool(found.get("known"))
+        assert not found.get("known") or found["blocks"] <= before["blocks"], (before, found)
+    assert known >= RUNS, known
     victim.process.stdin.close()
     assert victim.process.wait(PATIENCE) == 0
 

@@ -225,7 +225,7 @@ static bool is_last(struct walk *w, uint64_t at)
 	return (header[1] & ~15ull) >= LEAST_CHUNK && (header[1] & ~15ull) > s->end - at;
 }
 
-static int walk_again(struct walk *w, uint64_t at, uint64_t to, struct err *e)
+static int walk_again(struct walk *w, uint64_t at, uint64_t to, chunk_new_fn is_new, void *context, struct err *e)
 {
 	struct heap_segment *s = w->segment;
 	bool is_free;
@@ -237,8 +237,11 @@ static int walk_again(struct walk *w, uint64_t at, uint64_t to, struct err *e)
 			w->heap->lost_bytes += to > at ? to - at : CENSUS_PAGE;
 			return 0;
 		}
+		const bool was_used = heap_marks_begins(&s->marks, at) && !heap_marks_is_free(&s->marks, at);
 		heap_marks_clear(&s->marks, at, at + size);
 		heap_marks_begin(&s->marks, at, is_free);
+		if (!is_free && !was_used)
+			is_new(context, at);
 		rc = is_free ? 0 : note_tcache(w, at, size, e);
 		at += size;
 	}
@@ -250,7 +253,7 @@ static int walk_again(struct walk *w, uint64_t at, uint64_t to, struct err *e)
 }
 
 int chunk_walk_again(struct glibc_heap *h, struct heap_segment *s, struct census_memory *memory, uint64_t from,
-                     uint64_t to, struct err *e)
+                     uint64_t to, chunk_new_fn is_new, void *context, struct err *e)
 {
 	uint8_t window[WINDOW_BYTES_AGAIN];
 	struct walk w = {
@@ -258,10 +261,10 @@ int chunk_walk_again(struct glibc_heap *h, struct heap_segment *s, struct census
 	};
 
 	from = from > s->start ? from : s->start;
-	uint64_t at = heap_marks_previous(&s->marks, from + 16);
+	uint64_t at = heap_marks_previous(&s->marks, from);
 	to = to < s->end ? to : s->end;
 	if (at && at < from && heap_segment_chunk_end(s, at) >= to) /* in a block: no header is there */
 		return 0;
 	(void)is_top(&w, 0);
-	return walk_again(&w, at ? at : s->start, to, e);
+	return walk_again(&w, at ? at : s->start, to, is_new, context, e);
 }

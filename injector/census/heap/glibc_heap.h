@@ -37,8 +37,10 @@ struct glibc_heap {
 	uint64_t contradictions;             /* lists that led to no live chunk of their size */
 	bool lists_unknown;                  /* the release is not known: what is in them counts as live */
 	bool over;                           /* the budget is used up: what is not walked counts as live */
-	bool foreign;                        /* somebody else has taken parts of brk's heap, which are in no chunk */
-	uint64_t again_until_ns;             /* lists are followed again, until then at most; 0: for the first time */
+	uint64_t cache_key;                  /* second word of what is in a tcache, from 2.34 on; 0: not known */
+	uint64_t cache_key_votes;
+	bool foreign;            /* somebody else has taken parts of brk's heap, which are in no chunk */
+	uint64_t again_until_ns; /* lists are followed again, until then at most; 0: for the first time */
 };
 
 /* An arena's heap, 64 MiB aligned, and where its memory ends; before glibc_heap_walk. -ENOMEM. */

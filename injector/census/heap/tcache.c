@@ -7,6 +7,7 @@
 #define LEAST_CHUNK 32u
 #define BINS_MAX 76u
 #define ATTEMPTS 3u
+#define KEY_RELEASE 34u
 #define LIST_MOST (1u << 20)    /* chunks, where it may be a circle */
 #define CACHED_MOST (16u << 20) /* no larger chunk is in a list: glibc_find takes a limit of 8 MiB at most */
 
@@ -51,7 +52,10 @@ static bool is_too_long(struct glibc_heap *h, uint64_t steps)
 	return true;
 }
 
-/* Follows a list of chunks, whose next is a pointer to a block or to a chunk. Each is marked, so it ends. */
+/*
+ * Follows a list of chunks, whose next is a pointer to a block or to a chunk. Each is marked, so it ends. Again, it may
+ * lead through chunks that have come since.
+ */
 static void follow(struct glibc_heap *h, struct census_memory *memory, uint64_t chunk, uint64_t to_chunk, uint64_t size,
                    struct chunk_list *sum)
 {
@@ -60,13 +64,17 @@ static void follow(struct glibc_heap *h, struct census_memory *memory, uint64_t 
 
 	for (uint64_t steps = 0; chunk && !is_too_long(h, steps); steps++) {
 		const uint64_t bytes = chunk % 16 ? 0 : live_size(h, chunk, &segment);
-		if (!bytes || (size && bytes != size) || !census_read(memory, chunk + 16, &next, sizeof next)) {
+		const bool is_new = !bytes && h->again_until_ns && chunk % 16 == 0;
+		if ((!bytes && !is_new) || (bytes && size && bytes != size) ||
+		    !census_read(memory, chunk + 16, &next, sizeof next)) {
 			h->contradictions++;
 			return;
 		}
-		heap_marks_free(&segment->marks, chunk);
-		sum->blocks++;
-		sum->bytes += bytes;
+		if (bytes) {
+			heap_marks_free(&segment->marks, chunk);
+			sum->blocks++;
+			sum->bytes += bytes;
+		}
 		next = reveal(h, chunk + 16, next);
 		chunk = next ? next - to_chunk : 0;
 	}
@@ -102,8 +110,8 @@ static bool is_tcache(struct glibc_heap *h, const uint16_t *counts, const uint64
 		const uint64_t bytes = entries[i] && entries[i] % 16 == 0 ? live_size(h, entries[i] - 16, &segment) : 0;
 		if (entries[i] && (!bytes || (i < SMALL_BINS && bytes != LEAST_CHUNK + 16 * i)))
 			return false;
-		/* From 42 on it counts what there is room for; and its thread may stand between the two. */
-		if (h->glibc.release < 42 && !h->again_until_ns && !counts[i] != !entries[i])
+		if (h->glibc.release < 42 &&
+		    !counts[i] != !entries[i]) /* from 42 on it counts what there is room for */
 			return false;
 		any |= entries[i] != 0;
 	}
@@ -114,29 +122,56 @@ static bool is_tcache(struct glibc_heap *h, const uint16_t *counts, const uint64
 static bool may_be_lists(const struct glibc_heap *h, const uint64_t *entries)
 {
 	for (unsigned i = 0; i < bin_count(h); i++)
-		if (entries[i] && (entries[i] % 16 || !glibc_heap_segment(h, entries[i])))
+		if (entries[i] % 16 || entries[i] >> 47)
 			return false;
 	return true;
+}
+
+/* From 2.34 on the second word of what is in a tcache is the same for the whole process. The word of most is it. */
+static void learn_key(struct glibc_heap *h, struct census_memory *memory, uint64_t block)
+{
+	const uint64_t word = h->glibc.release >= KEY_RELEASE ? census_word(memory, block + 8) : 0;
+
+	if (word && word == h->cache_key)
+		h->cache_key_votes++;
+	else if (word && h->cache_key_votes)
+		h->cache_key_votes--;
+	else if (word)
+		h->cache_key = word;
+}
+
+/* 1: it is one, whose lists are in entries; 0: not now; -1: it cannot become one as long as it is the same block. */
+static int read_tcache(struct glibc_heap *h, struct census_memory *memory, uint64_t chunk, uint64_t *entries)
+{
+	const unsigned bins = bin_count(h);
+	uint16_t counts[BINS_MAX];
+
+	for (unsigned i = 0; i < ATTEMPTS; i++) { /* its thread may be using it */
+		census_memory_refresh(memory);
+		if (!census_read(memory, chunk + 16, counts, bins * sizeof *counts) ||
+		    !census_read(memory, chunk + 16 + bins * sizeof *counts, entries, bins * sizeof *entries))
+			return 0;
+		if (is_tcache(h, counts, entries))
+			return 1;
+		if (!may_be_lists(h, entries))
+			return -1;
+	}
+	return 0;
 }
 
 /* False: it is none, and cannot become one as long as it is the same block. */
 static bool follow_tcache(struct glibc_heap *h, struct census_memory *memory, uint64_t chunk)
 {
 	const unsigned bins = bin_count(h);
-	uint16_t counts[BINS_MAX];
 	uint64_t entries[BINS_MAX];
-	bool is_one = false;
+	const int is_one = read_tcache(h, memory, chunk, entries);
 
-	for (unsigned i = 0; i < ATTEMPTS && !is_one; i++) { /* its thread may be using it */
-		census_memory_refresh(memory);
-		if (!census_read(memory, chunk + 16, counts, bins * sizeof *counts) ||
-		    !census_read(memory, chunk + 16 + bins * sizeof *counts, entries, bins * sizeof *entries))
-			return true;
-		is_one = is_tcache(h, counts, entries);
-		if (!is_one && !may_be_lists(h, entries))
-			return false;
-	}
-	if (!is_one)
+	for (unsigned i = 0; i < bins && is_one > 0; i++)
+		if (entries[i])
+			learn_key(h, memory, entries[i]);
+	if (is_one <= 0)
+		return is_one == 0;
+	if (h->again_until_ns) /* what is in it is known by its second word */
 		return true;
 	for (unsigned i = 0; i < bins; i++)
 		if (entries[i])
@@ -154,6 +189,15 @@ void tcaches_follow(struct glibc_heap *h, struct census_memory *memory)
 		if (follow_tcache(h, memory, h->tcaches[i]))
 			h->tcaches[kept++] = h->tcaches[i];
 	h->tcache_count = kept;
+}
+
+bool tcache_has(const struct glibc_heap *h, struct census_memory *memory, uint64_t second_word)
+{
+	if (h->glibc.release >= KEY_RELEASE)
+		return h->cache_key && second_word == h->cache_key;
+	/* Before, it is the address of the tcache. */
+	return second_word && second_word % 16 == 0 && second_word >> 47 == 0 &&
+	       tcache_may_be(h, census_word(memory, second_word - 8) & ~7ull);
 }
 
 void lists_follow_again(struct glibc_heap *h, struct census_memory *memory, uint64_t until_ns)

@@ -15,9 +15,15 @@ void fastbins_follow(struct glibc_heap *h, struct census_memory *memory);
 /* Marks as free what is in tcaches; malloc_trim would leave it. */
 void tcaches_follow(struct glibc_heap *h, struct census_memory *memory);
 /*
- * Both again while the process stands still, also of what was marked as free before; until then at the latest. Sums of
- * the first time stay, contradictions are those of this time.
+ * While the process stands still, also of what was marked as free before, and until then at the latest: marks as free
+ * what is in fastbins, and learns how to know what is in tcaches. Sums of the first time stay, contradictions are those
+ * of this time.
  */
 void lists_follow_again(struct glibc_heap *h, struct census_memory *memory, uint64_t until_ns);
+/*
+ * By the second word of a block: is it in a tcache? No block in use is in one, but it may be said of one that malloc
+ * has just taken from a fastbin and that nobody has written to.
+ */
+bool tcache_has(const struct glibc_heap *h, struct census_memory *memory, uint64_t second_word);
 
 #endif

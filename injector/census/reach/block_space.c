@@ -61,7 +61,7 @@ int block_space_open(struct block_space *b, const struct census_heap *heap, stru
 
 	*b = (struct block_space){ 0 };
 	for (size_t i = 0; i < heap->glibc.segment_count && rc == 0; i++) {
-		const struct heap_segment *s = &heap->glibc.segments[i];
+		struct heap_segment *s = &heap->glibc.segments[i];
 		rc = add_part(b, &(struct block_part){ .start = s->start, .end = s->end, .segment = s }, e);
 	}
 	for (size_t i = 0; i < heap->extents.count && rc == 0; i++) {
@@ -172,9 +172,11 @@ bool block_space_next(const struct block_part *p, uint64_t address, struct block
 {
 	const struct heap_segment *s = p->segment;
 
+	if (address >= p->end)
+		return false;
 	if (!s) {
 		*block = block_at(p, p->start);
-		return address < p->end;
+		return true;
 	}
 	uint64_t chunk = address > s->start ? heap_marks_previous(&s->marks, address) : 0;
 	if (!chunk)

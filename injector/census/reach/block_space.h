@@ -12,9 +12,9 @@
 
 struct block_part {
 	uint64_t start, end;
-	uint64_t first;                     /* number of what is at its start */
-	const struct heap_segment *segment; /* NULL: one block with a mapping of its own */
-	bool gone;                          /* something else is there now */
+	uint64_t first;               /* number of what is at its start */
+	struct heap_segment *segment; /* NULL: one block with a mapping of its own */
+	bool gone;                    /* something else is there now */
 };
 
 struct block_space {

@@ -6,6 +6,7 @@
 
 #include "base/grow.h"
 #include "base/now.h"
+#include "census/heap/tcache.h"
 #include "host/clocks.h"
 
 #define POINTER_MASK 0xffffffffffffull /* the upper 16 bits may be a tag */
@@ -196,6 +197,35 @@ void reach_drain(struct reach *r)
 	while (r->looked < r->queued && !r->over)
 		look_at_batch(r, r->queued - r->looked < BATCH ? r->queued : r->looked + BATCH);
 	r->in_block = false;
+	r->ahead_until = 0;
+}
+
+static bool is_cached(struct reach *r, const struct block *b)
+{
+	const uint64_t at = b->start + 8, page = at - at % CENSUS_PAGE;
+	const uint8_t *data = page_at(r, page, page + CENSUS_PAGE);
+	uint64_t word;
+
+	if (!data)
+		return false;
+	memcpy(&word, data + (at - page), sizeof word);
+	return tcache_has(&r->heap->glibc, r->memory, word);
+}
+
+void reach_pass_over_cached(struct reach *r, uint64_t start, uint64_t end)
+{
+	struct block b;
+
+	r->ahead_until = end;
+	for (size_t i = block_space_from(&r->blocks, start); i < r->blocks.count && r->blocks.parts[i].start < end;
+	     i++) {
+		const struct block_part *p = &r->blocks.parts[i];
+		uint64_t at = p->start > start ? p->start : start;
+		for (; p->segment && !p->gone && at < end && block_space_next(p, at, &b) && b.start < end && !r->over;
+		     at = b.end)
+			if (!block_space_is_reached(&r->blocks, b.number) && is_cached(r, &b))
+				heap_marks_free(&p->segment->marks, b.start - 16);
+	}
 	r->ahead_until = 0;
 }
 

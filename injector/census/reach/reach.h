@@ -10,8 +10,9 @@
  * is in a page that is as it was, and was followed, or in one that was looked at while nothing could change. So the
  * stop takes time by the memory that is there, and no copy of it is needed.
  *
- * Words that only look like pointers keep blocks, too; and what was reached while the process ran stays reached. So
- * blocks may be missed; none is found that is pointed to by a word of memory, at a multiple of four bytes.
+ * Words that only look like pointers keep blocks, too; what was reached while the process ran stays reached, and of
+ * blocks that have come since their walk nothing is said. So blocks may be missed; none is found that is pointed to by
+ * a word of memory, at a multiple of four bytes.
  */
 #ifndef MEMATTACH_REACH_H
 #define MEMATTACH_REACH_H
@@ -59,6 +60,8 @@ void reach_word(struct reach *r, uint64_t word, uint64_t address);
 void reach_range(struct reach *r, uint64_t start, uint64_t end, unsigned every);
 /* Looks at all blocks that were reached. */
 void reach_drain(struct reach *r);
+/* Of the blocks that begin in a range, and were not reached: those in tcaches are free. */
+void reach_pass_over_cached(struct reach *r, uint64_t start, uint64_t end);
 /* Forgets what was read: the process has run. */
 void reach_refresh(struct reach *r);
 

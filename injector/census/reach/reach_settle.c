@@ -29,6 +29,8 @@ struct settling {
 	uint8_t *window;
 	struct changed *list; /* ascending */
 	size_t count;
+	uint64_t *new; /* blocks that have come since */
+	size_t new_count;
 };
 
 /* The first word of an arena is its mutex. */
@@ -151,6 +153,20 @@ static void find_gone(struct settling *s)
 	}
 }
 
+/*
+ * What a pointer led to while the process ran was not this block: it may be in a page that is as it was then, and is
+ * not looked at again. So nothing is said of new blocks, and they are looked at as if they were reached.
+ */
+static void add_new(void *context, uint64_t chunk)
+{
+	struct settling *s = context;
+
+	if (!grow_list(s->new, s->new_count))
+		s->reach->over = true;
+	else
+		s->new[s->new_count++] = chunk + 16;
+}
+
 /* Finds the blocks of changed pages again. */
 static int walk_changed(struct settling *s, struct err *e)
 {
@@ -165,7 +181,7 @@ static int walk_changed(struct settling *s, struct err *e)
 		while (k < s->count && s->list[k].end <= segment->start)
 			k++;
 		for (size_t n = k; p && !p->gone && n < s->count && s->list[n].start < segment->end && rc == 0; n++) {
-			rc = chunk_walk_again(h, segment, r->memory, s->list[n].start, s->list[n].end, e);
+			rc = chunk_walk_again(h, segment, r->memory, s->list[n].start, s->list[n].end, add_new, s, e);
 			if (rc == 0)
 				rc = in_time(r, e);
 		}
@@ -214,11 +230,17 @@ static int settle(struct settling *s, const struct maps *maps, const struct resi
 	if (rc < 0)
 		return rc;
 	lists_follow_again(&r->heap->glibc, r->memory, r->give_up_ns);
+	if (r->heap->glibc.contradictions)
+		return err_set(e, EBUSY, "its lists of free blocks lead astray");
 	for (size_t i = 0; i < s->count; i++)
 		look_at_changed(r, &s->list[i]);
+	for (size_t i = 0; i < s->new_count; i++)
+		reach_word(r, s->new[i], 0);
 	for (size_t i = 0; i < s->stop->word_count; i++)
 		reach_word(r, s->stop->words[i], 0);
 	reach_drain(r);
+	for (size_t i = 0; i < s->count; i++)
+		reach_pass_over_cached(r, s->list[i].start, s->list[i].end);
 	return in_time(r, e);
 }
 
@@ -227,6 +249,7 @@ void reach_prepare(struct reach *r)
 	for (size_t i = 0; i < r->blocks.count; i++)
 		if (!r->blocks.parts[i].segment) /* its header */
 			reach_range(r, r->blocks.parts[i].start, r->blocks.parts[i].start + 8, 8);
+	reach_pass_over_cached(r, 0, UINT64_MAX);
 }
 
 uint64_t reach_try_reading(struct reach *r, uint64_t bytes)
@@ -270,5 +293,6 @@ int reach_settle(struct reach *r, const struct maps *maps, const struct resident
 	int rc = is_locked(r) ? err_set(e, EAGAIN, "a thread is in malloc") : settle(&s, maps, pages, e);
 	r->sums = s.sums;
 	free(s.list);
+	free(s.new);
 	return rc;
 }

@@ -93,6 +93,9 @@ static void test_blocks_are_reached_from_any_place(void **state)
 	assert_true(block_space_next(&b.parts[0], BASE + 16, &block) && block.start == BASE + 32);
 	assert_true(block_space_next(&b.parts[0], BASE + 56, &block) && block.start == BASE + 112);
 	assert_false(block_space_next(&b.parts[0], BASE + 4096 + 8, &block));
+	segment.top = segment.end; /* there is no top: the last block ends with the part */
+	assert_true(block_space_next(&b.parts[0], BASE + 4096 + 8, &block) && block.end == segment.end);
+	assert_false(block_space_next(&b.parts[0], block.end, &block));
 	b.parts[2].gone = true;
 	assert_false(block_space_reach(&b, mapped[1].start + 100, &n));
 	block_space_close(&b);
