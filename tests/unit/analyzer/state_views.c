@@ -144,6 +144,45 @@ static void state_timeline(double samples, double lifetime, const char *name, co
 	dump_builder_done(&b);
 }
 
+/* --since in a steady heap: what its rows, the first one and the total say of growth, and whether any is called grown.
+ */
+static void state_since(struct random_source *random)
+{
+	enum { STACKS = 20 };
+	const uint64_t size = VIEW_RATE / 4;
+	const double since = 20, lifetime = 3, samples = 10;
+	double p = estimate_probability(size, VIEW_RATE), pace = samples / p / lifetime, truth[STACKS] = { 0 }, all = 0;
+	struct dump_builder b;
+	struct report r;
+	bool any = false;
+
+	session_begin(&b, VIEW_RATE, 4096, 8192);
+	for (unsigned i = 0; i < STACKS; i++) {
+		uint32_t stack = session_stack(&b, i);
+		for (double born = -log(random_unit(random)) / pace; born < SPAN;
+		     born -= log(random_unit(random)) / pace) {
+			double freed = born - log(random_unit(random)) * lifetime;
+			truth[i] += (double)size * ((freed > SPAN) - (born <= since && freed > since));
+			if (random_unit(random) < p)
+				sample(&b, stack, size, VIEW_RATE, born, freed < SPAN ? freed : 0);
+		}
+		all += truth[i];
+	}
+	session_report(&r, &b, 1, (struct report_options){ .since_ns = (uint64_t)(since * 1e9) });
+	for (size_t i = 0; i < r.rows.count; i++) {
+		struct estimate x = report_growth(&r, &r.rows.list[i], FIGURE_LIVE_BYTES);
+		double grown = truth[stack_of_row(&r.rows.list[i])];
+		holds("--since, 20 steady stacks of 10 samples: rows", x, grown);
+		if (!i)
+			holds("--since, 20 steady stacks of 10 samples: first row", x, grown);
+		any |= r.rows.list[i].grown && grown <= 0;
+	}
+	holds("--since, 20 steady stacks of 10 samples: total", report_growth(&r, &r.total, FIGURE_LIVE_BYTES), all);
+	count_statement("--since, 20 steady stacks: a row is called grown, and is not", FALSE_ALARM, 0, any);
+	report_done(&r);
+	dump_builder_done(&b);
+}
+
 void state_views(unsigned runs, struct random_source *random)
 {
 	for (unsigned run = 0; run < runs; run++) {
@@ -158,6 +197,7 @@ void state_views(unsigned runs, struct random_source *random)
 		               "--timeline, 50 live samples: the highest", random);
 		state_timeline(50, 10, "--timeline, up to 50 live samples, long lives: all",
 		               "--timeline, up to 50 live samples, long lives: the highest", random);
+		state_since(random);
 		state_peak(5, 0.3, "--peak, 5 live samples of 0.3 s", "--peak, 5 live samples of 0.3 s: first row",
 		           random);
 		state_peak(20, 1, "--peak, 20 live samples of 1 s", "--peak, 20 live samples of 1 s: first row",
