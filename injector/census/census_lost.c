@@ -92,7 +92,7 @@ int lost_look(struct census *c, const struct census_wish *wish, struct err *e)
 
 uint64_t lost_expected_ns(struct census *c)
 {
-	const uint64_t before = monotonic_ns(), bytes = c->sums.page_count * CENSUS_PAGE;
+	const uint64_t before = monotonic_ns(), bytes = reach_bytes(&c->reach);
 	uint64_t tried = reach_try_reading(&c->reach, TRIED_BYTES);
 	const uint64_t ns = monotonic_ns() - before;
 

@@ -6,9 +6,11 @@
 
 #include "base/grow.h"
 #include "census/heap/tcache.h"
+#include "host/clocks.h"
 
 #define WINDOW_BYTES (1u << 20)
 #define WINDOW_BYTES_AGAIN (2 * CENSUS_PAGE)
+#define CLOCK_EVERY 1024u /* chunks */
 #define LEAST_CHUNK 32u
 #define PROOF_CHUNKS 8u    /* that follow each other where a walk goes on after a gap */
 #define BACK_CHUNKS 256u   /* how far it goes back */
@@ -231,7 +233,9 @@ static int walk_again(struct walk *w, uint64_t at, uint64_t to, chunk_new_fn is_
 	bool is_free;
 	int rc = 0;
 
-	while ((at < to || !heap_marks_begins(&s->marks, at)) && !is_last(w, at) && rc == 0) {
+	for (uint64_t n = 0; (at < to || !heap_marks_begins(&s->marks, at)) && !is_last(w, at) && rc == 0; n++) {
+		if (n % CLOCK_EVERY == 0 && monotonic_ns() > w->heap->again_until_ns)
+			return err_set(e, ETIME, "it would be stopped for too long");
 		const uint64_t size = chunk_at(w, at, &is_free);
 		if (!size) {
 			w->heap->lost_bytes += to > at ? to - at : CENSUS_PAGE;

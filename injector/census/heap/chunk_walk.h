@@ -19,7 +19,8 @@ typedef void (*chunk_new_fn)(void *context, uint64_t chunk);
 
 /*
  * Walks again, while the process stands still, what has changed in [from, to); as far as it takes until a chunk begins
- * where one began. Parts that change are given in ascending order. What cannot be a chunk is counted as lost. -ENOMEM.
+ * where one began. Parts that change are given in ascending order. What cannot be a chunk is counted as lost. -ENOMEM;
+ * -ETIME: not until h->again_until_ns.
  */
 int chunk_walk_again(struct glibc_heap *h, struct heap_segment *s, struct census_memory *memory, uint64_t from,
                      uint64_t to, chunk_new_fn is_new, void *context, struct err *e) WARN_UNUSED;

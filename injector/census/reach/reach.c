@@ -215,6 +215,7 @@ static bool is_cached(struct reach *r, const struct block *b)
 void reach_pass_over_cached(struct reach *r, uint64_t start, uint64_t end)
 {
 	struct block b;
+	size_t count = 0;
 
 	r->ahead_until = end;
 	for (size_t i = block_space_from(&r->blocks, start); i < r->blocks.count && r->blocks.parts[i].start < end;
@@ -222,9 +223,11 @@ void reach_pass_over_cached(struct reach *r, uint64_t start, uint64_t end)
 		const struct block_part *p = &r->blocks.parts[i];
 		uint64_t at = p->start > start ? p->start : start;
 		for (; p->segment && !p->gone && at < end && block_space_next(p, at, &b) && b.start < end && !r->over;
-		     at = b.end)
+		     at = b.end) {
 			if (!block_space_is_reached(&r->blocks, b.number) && is_cached(r, &b))
 				heap_marks_free(&p->segment->marks, b.start - 16);
+			look_at_clock(r, ++count);
+		}
 	}
 	r->ahead_until = 0;
 }

@@ -226,7 +226,9 @@ static int settle(struct settling *s, const struct maps *maps, const struct resi
 	if (rc < 0)
 		return rc;
 	find_gone(s);
+	r->heap->glibc.again_until_ns = r->give_up_ns;
 	rc = walk_changed(s, e);
+	r->heap->glibc.again_until_ns = 0;
 	if (rc < 0)
 		return rc;
 	lists_follow_again(&r->heap->glibc, r->memory, r->give_up_ns);
@@ -250,6 +252,24 @@ void reach_prepare(struct reach *r)
 		if (!r->blocks.parts[i].segment) /* its header */
 			reach_range(r, r->blocks.parts[i].start, r->blocks.parts[i].start + 8, 8);
 	reach_pass_over_cached(r, 0, UINT64_MAX);
+}
+
+uint64_t reach_bytes(const struct reach *r)
+{
+	const struct resident_pages *pages = r->memory->pages;
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < r->maps->count; i++) {
+		const struct mapping *m = &r->maps->list[i];
+		for (size_t k = resident_pages_from(pages, m->start); k < pages->count && pages->runs[k].start < m->end;
+		     k++) {
+			const struct page_run *run = &pages->runs[k];
+			if (!run->swapped && root_may_hold(m, !run->file))
+				bytes += (run->end < m->end ? run->end : m->end) -
+				         (run->start > m->start ? run->start : m->start);
+		}
+	}
+	return bytes;
 }
 
 uint64_t reach_try_reading(struct reach *r, uint64_t bytes)

@@ -22,6 +22,8 @@ struct reach_stop {
 
 /* Before the stop: reads what settling needs that is not yet noted. */
 void reach_prepare(struct reach *r);
+/* How much reach_settle reads, by the pages that there were. */
+uint64_t reach_bytes(const struct reach *r);
 /* Reads so many bytes as reach_settle does, or all there are; how many there were. */
 uint64_t reach_try_reading(struct reach *r, uint64_t bytes);
 /*

@@ -5,9 +5,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "census/heap/chunk_walk.h"
 #include "census/reach/reach.h"
 
 #define BASE 0x7f0000000000ull
@@ -102,11 +104,76 @@ static void test_blocks_are_reached_from_any_place(void **state)
 	heap_marks_close(&segment.marks);
 }
 
+#define WALK_BYTES (64u << 10)
+#define CHUNK_BYTES 64u
+
+static void count_new(void *context, uint64_t chunk)
+{
+	(void)chunk;
+	++*(unsigned *)context;
+}
+
+/* A heap of this process: all chunks are in use but each fourth; two that were one are new; and it ends in time. */
+static void test_walk_again_finds_new_chunks(void **state)
+{
+	static const struct glibc_layout layout = { .top = 0x60 };
+	uint64_t *heap = aligned_alloc(CENSUS_PAGE, WALK_BYTES + CENSUS_PAGE);
+	const uint64_t base = (uint64_t)(uintptr_t)heap, arena = base + WALK_BYTES, top = base + WALK_BYTES - 256;
+	struct heap_segment s = { .start = base, .end = base + WALK_BYTES, .arena = arena, .main = true, .top = top };
+	struct glibc_heap h = { .glibc = { .layout = &layout }, .segments = &s, .segment_count = 1 };
+	const struct target_memory self = { .pid = getpid(), .mem_fd = -1 };
+	const struct target target = { .pid = getpid() };
+	const struct page_run run = { base, base + WALK_BYTES + CENSUS_PAGE, false, false, false };
+	struct resident_pages pages = { 0 };
+	struct maps maps = { 0 };
+	struct census_memory memory;
+	unsigned new = 0;
+	struct err e;
+
+	(void)state;
+	assert_non_null(heap);
+	memset(heap, 0, WALK_BYTES + CENSUS_PAGE);
+	for (uint64_t at = base, n = 0; at <= top; at += CHUNK_BYTES, n++) {
+		heap[(at - base) / 8] = n % 4 == 0 ? CHUNK_BYTES : 0; /* of the one before, where that is free */
+		heap[(at - base) / 8 + 1] = CHUNK_BYTES | (n % 4 != 0 || !n);
+	}
+	heap[(arena + layout.top - base) / 8] = top;
+	assert_int_equal(resident_pages_add(&pages, &run, &e), 0);
+	assert_int_equal(census_memory_open(&memory, &target, &maps, &self, &pages, 1 << 24, &e), 0);
+	assert_int_equal(heap_marks_open(&s.marks, s.start, s.end, &e), 0);
+	h.again_until_ns = UINT64_MAX;
+	assert_int_equal(chunk_walk_again(&h, &s, &memory, base, base + WALK_BYTES, count_new, &new, &e), 0);
+	const unsigned chunks = (unsigned)((top - base) / CHUNK_BYTES), in_use = chunks - chunks / 4;
+	assert_int_equal(new, in_use);
+	assert_int_equal(s.top, top);
+	assert_int_equal(h.lost_bytes, 0);
+	for (uint64_t at = base, n = 0; at < top; at += CHUNK_BYTES, n++)
+		assert_int_equal(heap_marks_is_free(&s.marks, at), n % 4 == 3);
+	new = 0;
+	assert_int_equal(chunk_walk_again(&h, &s, &memory, base, base + WALK_BYTES, count_new, &new, &e), 0);
+	assert_int_equal(new, 0);
+	heap[(base + CENSUS_PAGE - base) / 8 + 1] = 32 | 0; /* the chunk in front of it is free still */
+	heap[(base + CENSUS_PAGE + 32 - base) / 8 + 1] = 32 | 1;
+	census_memory_refresh(&memory);
+	assert_int_equal(
+		chunk_walk_again(&h, &s, &memory, base + CENSUS_PAGE, base + 2 * CENSUS_PAGE, count_new, &new, &e), 0);
+	assert_int_equal(new, 1);
+	assert_true(heap_marks_begins(&s.marks, base + CENSUS_PAGE + 32));
+	h.again_until_ns = 1;
+	assert_int_equal(chunk_walk_again(&h, &s, &memory, base, base + WALK_BYTES, count_new, &new, &e), -ETIME);
+	census_memory_close(&memory);
+	heap_marks_close(&s.marks);
+	resident_pages_free(&pages);
+	free(h.tcaches);
+	free(heap);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_page_sums_see_each_bit),
 		cmocka_unit_test(test_blocks_are_reached_from_any_place),
+		cmocka_unit_test(test_walk_again_finds_new_chunks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
