@@ -52,6 +52,7 @@ struct census {
 /* What is looked at beside what is always told. */
 struct census_wish {
 	bool lost, holders;
+	reach_progress_fn progress;
 	uint64_t budget_ns; /* of CPU time, for following pointers; then it is given up */
 };
 

@@ -79,6 +79,7 @@ int lost_look(struct census *c, const struct census_wish *wish, struct err *e)
 		return 0;
 	}
 	c->reach.give_up_cpu_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID) + wish->budget_ns;
+	c->reach.progress = wish->progress;
 	c->reach.sums = wish->lost ? &c->sums : NULL;
 	reach_look(&c->reach, maps_find(&c->maps, c->heap.glibc.glibc.main_arena), !wish->lost);
 	if (c->reach.over)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/census_command.h"
 
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 
@@ -10,6 +11,7 @@
 #include "host/say.h"
 #include "process/memory_room.h"
 #include "run/census_stop.h"
+#include "session/status_line.h"
 
 #define MAX_STOP_NS 1000000000ull
 #define BUDGET_NS 60000000000ull
@@ -32,13 +34,34 @@ static int tell(const struct census *c, const struct census *before, const struc
 	return census_report(c, &view, e);
 }
 
+static void show_progress(uint64_t blocks)
+{
+	char line[64];
+
+	snprintf(line, sizeof line, "following pointers: %" PRIu64 " blocks", blocks);
+	say_status(line);
+}
+
+static bool shows_progress(const struct session_options *o)
+{
+	struct session session;
+
+	session_init(&session, o);
+	const bool wanted = status_line_wanted(&session);
+	session_done(&session);
+	return wanted;
+}
+
 static int take(struct census *c, const struct target *t, const struct session_options *o, struct err *e)
 {
 	const struct census_wish wish = { .lost = o->unreachable,
 		                          .holders = o->unreachable || o->by == CENSUS_BY_HOLDER,
+		                          .progress = shows_progress(o) ? show_progress : NULL,
 		                          .budget_ns = o->budget_ns ? o->budget_ns : BUDGET_NS };
 
 	int rc = census_take(c, t, &wish, e);
+	if (wish.progress)
+		say_status(NULL);
 	return rc == 0 && wish.lost ? census_stop(c, o->max_stop_ns ? o->max_stop_ns : MAX_STOP_NS, e) : rc;
 }
 

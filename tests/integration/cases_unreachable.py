@@ -140,6 +140,20 @@ def census_files_show_growth_by_holder(context):
 
 
 @case()
+def unreachable_shows_progress(context):
+    """On a terminal, while pointers are followed; elsewhere nothing."""
+    victim = Victim(context, "heap_pointers")
+    ours, theirs = os.openpty()
+    result = subprocess.run([context.memattach, "--census", "--unreachable", "-p", str(victim.pid)], stdout=subprocess.PIPE, stderr=theirs,
+                            timeout=PATIENCE, check=False, env={**os.environ, "TERM": "xterm"}, text=True)
+    os.close(theirs)
+    said = os.read(ours, 65536).decode()
+    assert result.returncode == 0 and "No pointer to " in result.stdout and "following pointers: 65536 blocks" in said, (result, said)
+    assert said.endswith("\r\033[K"), said  # wiped
+    victim.finish_by_stdin()
+
+
+@case()
 def unreachable_objects_of_python(context):
     """What only objects of CPython's pools point to is reachable."""
     victim = Victim(context, [context.program("python3"), "-c", OBJECTS.replace("object() for", "bytearray(700) for")])

@@ -13,8 +13,9 @@
 #define CACHE_PAGES 4096u
 #define AHEAD_PAGES 64u
 #define NEAR_BYTES (4 * CENSUS_PAGE)
-#define BATCH (1u << 20) /* blocks */
-#define CLOCK_EVERY 256u /* reads, and blocks */
+#define BATCH (1u << 20)          /* blocks */
+#define PROGRESS_EVERY (1u << 16) /* blocks */
+#define CLOCK_EVERY 256u          /* reads, and blocks */
 
 struct page_cache {
 	uint64_t addresses[CACHE_PAGES]; /* + 1 */
@@ -186,6 +187,8 @@ static void look_at_batch(struct reach *r, size_t end)
 		if (b.start >= r->ahead_until)
 			r->ahead_until = near_until(r, r->looked, end);
 		r->looked++;
+		if (r->progress && r->looked % PROGRESS_EVERY == 0)
+			r->progress(r->looked);
 		reach_range(r, b.start, b.end, 4);
 		look_at_clock(r, r->looked);
 	}

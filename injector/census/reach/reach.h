@@ -35,6 +35,8 @@ struct reach_figures {
 	uint64_t lost_blocks, lost_bytes; /* of them: nothing points there */
 };
 
+typedef void (*reach_progress_fn)(uint64_t blocks);
+
 struct reach {
 	struct census_heap *heap;
 	struct census_memory *memory;
@@ -52,6 +54,7 @@ struct reach {
 	uint64_t read_bytes;
 	bool over; /* it took too long, or there was no memory or number: what was reached is not all */
 	struct page_cache *cache;
+	reach_progress_fn progress; /* called now and then while pointers are followed; NULL: not */
 };
 
 /* A word, which is at `address`, and may lead to a block: that is reached, and so will be what it points to. */

@@ -308,6 +308,7 @@ int reach_settle(struct reach *r, const struct maps *maps, const struct resident
 	r->memory->pages = pages;
 	r->memory->files.maps = maps;
 	r->sums = NULL; /* what is read now is not noted */
+	r->progress = NULL;
 	reach_refresh(r);
 	census_memory_refresh(r->memory);
 	int rc = is_locked(r) ? err_set(e, EAGAIN, "a thread is in malloc") : settle(&s, maps, pages, e);
