@@ -12,6 +12,7 @@
 
 #define PROBABILITIES 1024u /* a power of two */
 #define READS_MAX 8
+#define LOOKS_FOR_NAMES 4u
 
 enum { BYTES, BLOCKS };
 
@@ -33,15 +34,17 @@ static int add_stack(struct live_heap *h, uint32_t reference)
 
 static void forget(struct live_heap *h)
 {
-	for (size_t i = 0; i < h->count; i++)
+	for (size_t i = 0; i < h->count; i++) {
 		free(h->list[i].places);
+		free(h->list[i].frames);
+	}
 	free(h->list);
 	map_done(&h->stack_of);
 	symbols_free(h->symbols);
 	images_done(&h->images);
 	h->symbols = NULL;
 	h->list = NULL;
-	h->count = h->placed = 0;
+	h->count = h->placed = h->nameless = 0;
 	h->stack_of = (struct map){ 0 };
 	h->stack_bytes = 0;
 	memset(h->bases, 0, sizeof h->bases);
@@ -172,20 +175,41 @@ static int on_rate(void *arg, const struct dump_rate_change *change)
 	return 0;
 }
 
-/* Native, Python and Java frames become places. */
-static int place_stack(struct stack_maker *maker, struct live_stack *stack)
+/* Names of Java frames come some time after the stack: its frames are kept until they are there, or do not come. */
+static void keep_frames(struct live_heap *h, struct live_stack *stack, bool nameless)
 {
-	struct dump_stack_copy copy = { .stack = { .frame_count = stack->place_count, .flags = stack->flags } };
+	const bool wait = nameless && stack->looks++ < LOOKS_FOR_NAMES;
+
+	if (wait && !stack->frames) {
+		stack->frames = stack->places;
+		stack->frame_count = stack->place_count;
+		stack->places = NULL;
+		h->nameless++;
+	} else if (!wait && stack->frames) {
+		free(stack->frames);
+		stack->frames = NULL;
+		h->nameless--;
+	}
+}
+
+/* Native, Python and Java frames become places. */
+static int place_stack(struct live_heap *h, struct stack_maker *maker, struct live_stack *stack)
+{
+	const uint32_t count = stack->frames ? stack->frame_count : stack->place_count;
+	struct dump_stack_copy copy = { .stack = { .frame_count = count, .flags = stack->flags } };
 	struct stack_places places;
 
-	memcpy(copy.frames, stack->places, (stack->place_count + dump_python_count(&copy)) * sizeof copy.frames[0]);
+	memcpy(copy.frames, stack->frames ? stack->frames : stack->places,
+	       (count + dump_python_count(&copy)) * sizeof copy.frames[0]);
 	stack_places_make(maker, &copy, &places);
+	keep_frames(h, stack, places.java_nameless);
 	uint64_t *list = realloc(stack->places, places.count * sizeof places.list[0] + 1);
 	if (!list)
 		return -ENOMEM;
 	memcpy(list, places.list, places.count * sizeof places.list[0]);
 	stack->places = list;
 	stack->place_count = places.count;
+	stack->group = 0;
 	return 0;
 }
 
@@ -196,7 +220,7 @@ static int make_places(struct live_heap *h, struct dump *dump)
 	struct stack_maker maker = { .native = false };
 	char root[IMAGE_ROOT_TEXT];
 
-	if (h->placed == h->count)
+	if (h->placed == h->count && !h->nameless)
 		return 0;
 	const struct given_files *given = h->search ? h->search->given : NULL;
 
@@ -209,9 +233,12 @@ static int make_places(struct live_heap *h, struct dump *dump)
 		r = symbols_take_dump(h->symbols, dump, &modules);
 	if (!r) /* wrappers are passed over by who looks at the names */
 		r = stack_maker_init(&maker, dump, &modules, &h->images, NULL, false);
+	for (size_t i = 0; !r && h->nameless && i < h->placed; i++)
+		if (h->list[i].frames)
+			r = place_stack(h, &maker, &h->list[i]);
 	for (; !r && h->placed < h->count; h->placed++)
 		if (h->list[h->placed].place_count || h->list[h->placed].flags)
-			r = place_stack(&maker, &h->list[h->placed]);
+			r = place_stack(h, &maker, &h->list[h->placed]);
 	stack_maker_done(&maker);
 	image_map_done(&modules);
 	return r;
@@ -404,7 +431,7 @@ int live_heap_look(struct live_heap *h, struct dump *dump, bool *anew)
 	}
 	if (r)
 		return r;
-	bool unchanged = h->opened && is_unchanged(h, dump);
+	bool unchanged = h->opened && !h->nameless && is_unchanged(h, dump);
 	bool thinned = h->opened && dump_header(dump)->thinnings != h->header.thinnings;
 	take_header(h, dump);
 	h->opened = true;

@@ -35,8 +35,10 @@ struct live_stack {
 	uint32_t reference;          /* in the dump; of number 0: none, its stack is not known */
 	uint32_t place_count, flags; /* flags: those of the dump */
 	uint64_t *places;            /* as a report shows them (stack_places.h) */
-	struct estimate_sum live[2]; /* bytes, blocks */
-	double allocated;            /* bytes since the attach, as they are estimated */
+	uint64_t *frames;            /* of the dump, while some of Java have no names yet; else NULL */
+	uint32_t frame_count, looks;
+	struct estimate_sum live[2];                             /* bytes, blocks */
+	double allocated;                                        /* bytes since the attach, as they are estimated */
 	struct estimate_sum base[LIVE_BASES], still[LIVE_BASES]; /* live bytes at a base; those of them that live now */
 	uint32_t group; /* of live_names.h: which of its names this stack has; 0: none yet */
 };
@@ -64,8 +66,9 @@ struct live_heap {
 	const struct image_search *search;
 	struct map stack_of;
 	uint64_t stack_bytes, youngest;
-	size_t placed; /* stacks whose frames are places */
-	bool opened;   /* there was a look */
+	size_t placed;   /* stacks whose frames are places */
+	size_t nameless; /* of these, that have frames */
+	bool opened;     /* there was a look */
 	struct live_probability *probabilities;
 };
 

@@ -97,6 +97,7 @@ static enum java_visibility look_at_java(struct stack_maker *m, const struct dum
 		const struct java_shown_place *list = java_places_of(&m->java_frames, copy->frames[i], &count, &known);
 		places->java = true;
 		places->java_complete &= known;
+		places->java_nameless |= !known;
 		for (uint32_t k = 0; k < count; k++)
 			least = list[k].visibility < least ? list[k].visibility : least;
 	}
@@ -219,7 +220,7 @@ void stack_places_make(struct stack_maker *m, const struct dump_stack_copy *copy
 	uint32_t first = count_wrappers(m, copy);
 
 	places->count = places->flags = 0;
-	places->python = places->python_complete = places->java = false;
+	places->python = places->python_complete = places->java = places->java_nameless = false;
 	places->java_complete = true;
 	const enum java_visibility shown = look_at_java(m, copy, first, places);
 	if (dump_python_count(copy)) {

@@ -44,6 +44,7 @@ struct stack_places {
 	bool python;          /* Python takes part in the stack */
 	bool python_complete; /* … and each of its frames is there, and known */
 	bool java;            /* Java takes part in it */
+	bool java_nameless;   /* … and some of its frames have no name */
 	bool java_complete;   /* … and each of its frames has a name, and the stack does not end early */
 };
 

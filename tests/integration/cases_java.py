@@ -116,7 +116,7 @@ def check_storm(report):
             continue
         numbers = {number for match in names for number in (match[1], match[3])}
         assert len(numbers) == 1, stack
-        if stack["frames"][0]["function"] == "Unsafe_AllocateMemory0":
+        if re.match(r"Unsafe_AllocateMemory0$|os::malloc\(", stack["frames"][0]["function"] or "") and java_frames(stack)[0]["function"] == "DirectByteBuffer.<init>":
             size = stack["allocated_bytes"]["estimate"] / stack["allocated_count"]["estimate"]
             assert abs(size - 8000 - 8 * int(names[0][1])) < 1, (size, stack)
             classes |= numbers

@@ -2,6 +2,8 @@
 /* Java frames in reports: which frames a row has with and without native ones, and what damaged names become. */
 #include "views.h"
 
+#include "live/live_heap.h"
+
 static void make_hotspot(struct dump_builder *b, struct report *r, struct report_options options)
 {
 	dump_builder_hotspot(b);
@@ -147,6 +149,57 @@ static void test_json_says_the_language(void **state)
 	dump_builder_done(&b);
 }
 
+static void look(struct live_heap *heap, struct dump_builder *b)
+{
+	struct dump *dump = open_built(b);
+	bool anew;
+
+	assert_int_equal(live_heap_look(heap, dump, &anew), 0);
+	assert_false(anew);
+	dump_close(dump);
+}
+
+static size_t stacks_with_function(const struct live_heap *heap, const char *function)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < heap->count; i++) {
+		bool has = false;
+		for (uint32_t k = 0; k < heap->list[i].place_count; k++) {
+			const struct location *l = source_places_find(&heap->images, heap->list[i].places[k]);
+			has |= l && !strcmp(l->function, function);
+		}
+		count += has;
+	}
+	return count;
+}
+
+/* memattach names frames some time after their stacks have come; one has none, and is not asked for again and again. */
+static void test_java_names_come_later(void **state)
+{
+	struct dump_builder b;
+	struct live_heap heap;
+
+	(void)state;
+	dump_builder_hotspot(&b);
+	struct dump_arena *arena = dump_builder_at(&b, dump_builder_region(&b, DUMP_REGION_JAVA)->offset);
+	const uint64_t used = arena->used;
+	arena->used = 0;
+	assert_int_equal(live_heap_init(&heap, NULL), 0);
+	look(&heap, &b);
+	assert_int_equal(stacks_with_function(&heap, "[gone]"), 3);
+	assert_int_equal(heap.nameless, 3);
+	arena->used = used;
+	for (int i = 0; i < 6; i++) {
+		look(&heap, &b);
+		assert_int_equal(stacks_with_function(&heap, "[gone]"), 1);
+		assert_int_equal(stacks_with_function(&heap, "Frames.decode"), 2);
+	}
+	assert_int_equal(heap.nameless, 0);
+	live_heap_done(&heap);
+	dump_builder_done(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -156,6 +209,7 @@ int main(void)
 		cmocka_unit_test(test_json_says_the_language),
 		cmocka_unit_test(test_interpreted_frames_of_an_abandoned_session_have_no_names),
 		cmocka_unit_test(test_text_names_packages_of_the_jdk_and_lines_of_others),
+		cmocka_unit_test(test_java_names_come_later),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
