@@ -184,14 +184,16 @@ static void put_summary(const struct printing *p, const struct summary *s, const
 	printf("\n%11s %7s%s%s  what\n", "resident", "", p->swap ? "     swapped" : "",
 	       p->change ? "       change" : "");
 	for (size_t i = 0; i < s->count; i++) {
-		const struct summary_row *r = &s->rows[i], *old = before ? summary_find(before, r) : NULL;
-		const double change = before ? (double)r->resident - (old ? (double)old->resident : 0) : 0;
+		const struct summary_row *r = &s->rows[i];
 		if (i >= ROWS || (r->resident + r->swapped) * LEAST_SHARE < p->census->resident) {
 			resident += r->resident;
 			swapped += r->swapped;
 			others++;
 			continue;
 		}
+		const struct summary_row *old = before ? summary_find(before, r)
+		                                       : NULL; /* of few rows: it looks at all */
+		const double change = before ? (double)r->resident - (old ? (double)old->resident : 0) : 0;
 		describe(p->census, r, what, sizeof what);
 		put_row(p, r->resident, r->swapped, &change, what);
 		if (r->kind == SUMMARY_MALLOC)
