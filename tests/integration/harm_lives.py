@@ -381,12 +381,12 @@ def need_pid_choice():
         raise Skip(f"process numbers cannot be chosen: {error.strerror}") from None
 
 
-def with_newcomer(context, name, *arguments, wait):
+def with_newcomer(context, name, *arguments, wait, under=()):
     """A session whose process ends while memattach is stopped, and gives its number to another: (session, newcomer)."""
     need_pid_choice()
     for _ in range(20):
         victim = Victim(context, name)
-        session = Session(context, victim.pid, *arguments, wait=False)
+        session = Session(context, victim.pid, *arguments, wait=False, under=under)
         session.lines.wait(wait)
         session.process.send_signal(signal.SIGSTOP)
         victim.process.kill()
@@ -404,14 +404,18 @@ def with_newcomer(context, name, *arguments, wait):
 
 @case(alone=True)
 def pid_is_used_again(context):
-    """The process ends during the session and another gets its number: the newcomer is not touched."""
-    session, newcomer = with_newcomer(context, "alloc_loop", wait="attached to")
-    before = Snapshot(newcomer.pid)
-    session.process.send_signal(signal.SIGCONT)
-    assert session.process.wait(PATIENCE) == 0, session.said()
-    check_same(before, Snapshot(newcomer.pid), busy=True)
-    newcomer.rounds_go_on()
-    newcomer.finish()
+    """The process ends during the session and another gets its number: the newcomer is not touched. Also before memattach has looked at what it
+    has patched, for which strace makes it wait."""
+    strace = shutil.which("strace")
+    early = (strace, "-qq", "-o", context.path("calls"), "-e", "trace=signalfd4", "-e", "inject=signalfd4:delay_enter=500000")
+    for under in ((), early) if strace else ((),):
+        session, newcomer = with_newcomer(context, "alloc_loop", wait="attached to", under=under)
+        before = Snapshot(newcomer.pid)
+        session.process.send_signal(signal.SIGCONT)
+        assert session.process.wait(PATIENCE) == 0, session.said()
+        check_same(before, Snapshot(newcomer.pid), busy=True)
+        newcomer.rounds_go_on()
+        newcomer.finish()
 
 
 @case(alone=True)

@@ -383,6 +383,10 @@ int session_follow(struct session *s, enum session_end *end, int *detail, struct
 		rc = session_watch(s, &f.watched, e);
 	if (rc == 0)
 		rc = follow(&f, end, detail, e);
+	if (rc < 0 && !target_alive(&s->target)) { /* what could not be read may be another's who has its number */
+		*end = how_it_ended(s, detail);
+		rc = 0;
+	}
 	if (rc == 0)
 		rc = session_watch_python(s, e);
 	session_miss_python(s, true);
