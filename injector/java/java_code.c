@@ -382,7 +382,7 @@ static int point_read(struct java_view *v, const struct debug *d, uint32_t *scop
 	    !java_number(v, &at, bytes + sizeof bytes, &bytecode) || method == 0 || caller >= *scope)
 		return err_set(e, EINVAL, "no scope is at 0x%" PRIx64, d->scopes + *scope);
 	*scope = caller;
-	point->bci = (int32_t)bytecode - 1;
+	point->bci = (int32_t)(bytecode - 1);
 	return target_read_u64(&v->memory, d->methods + 8ull * (method - 1), &point->method, e);
 }
 

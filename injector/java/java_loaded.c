@@ -6,14 +6,15 @@
 #define LOADERS_MAX (1u << 18)
 #define CLASSES_MAX (1u << 20) /* of all loaders that were asked for */
 
-/* From one element to the next: each is put into the map. */
+/* From one element to the next: each is put into the map, with the number of the attempt. */
 static int chain_read(struct map *to, struct java_view *v, uint64_t at, const struct java_field *next, size_t most,
-                      struct err *e)
+                      uint32_t attempt, struct err *e)
 {
 	while (at) {
-		if (map_find(to, at) || to->count == most)
+		const uint32_t *known = map_find(to, at);
+		if (known ? *known == attempt : to->count == most)
 			return err_set(e, EINVAL, "the list at 0x%" PRIx64 " has no end", at);
-		if (map_put(to, at, 0))
+		if (map_put(to, at, attempt))
 			return err_set(e, ENOMEM, "no memory for classes");
 		int rc = java_field_read(&v->memory, at, next, &at, e);
 		if (rc)
@@ -32,7 +33,7 @@ int java_loaded_read(struct java_loaded *l, struct java_view *v, struct err *e)
 	    !s->class_next.bytes)
 		return err_set(e, ENOENT, "it does not say which classes are loaded");
 	int rc = java_field_read(&v->memory, 0, &s->loaders, &head, e);
-	return rc ? rc : chain_read(&l->loaders, v, head, &s->loader_next, LOADERS_MAX, e);
+	return rc ? rc : chain_read(&l->loaders, v, head, &s->loader_next, LOADERS_MAX, 0, e);
 }
 
 void java_loaded_done(struct java_loaded *l)
@@ -51,7 +52,7 @@ int java_loaded_has(struct java_loaded *l, struct java_view *v, uint64_t class, 
 	if (known && !*known) {
 		rc = java_field_read(&v->memory, loader, &s->loader_classes, &first, e);
 		if (rc == 0)
-			rc = chain_read(&l->classes, v, first, &s->class_next, CLASSES_MAX, e);
+			rc = chain_read(&l->classes, v, first, &s->class_next, CLASSES_MAX, ++l->attempts, e);
 		if (rc == 0 && map_put(&l->loaders, loader, 1))
 			rc = err_set(e, ENOMEM, "no memory for classes");
 	}

@@ -12,7 +12,8 @@
 
 struct java_loaded {
 	struct map loaders; /* of the list; 1: its classes have been read */
-	struct map classes; /* of those loaders */
+	struct map classes; /* of those loaders, by the attempt that has found them */
+	uint32_t attempts;  /* to read the classes of a loader */
 };
 
 /* The list, as it is now; java_loaded_done() whatever is returned. -ENOENT: it is not known where it is; else as in

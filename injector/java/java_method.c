@@ -160,14 +160,14 @@ static int file_read(struct java_view *v, const struct java_method *m, struct ja
 /* One entry: index and line move on. False: the end, or none. */
 static bool line_next(const struct java_view *v, const uint8_t **at, const uint8_t *end, int32_t *bci, int32_t *line)
 {
-	uint32_t more[2];
+	uint32_t more[2]; /* what leads too far becomes negative */
 
 	if (*at == end || **at == LINES_END)
 		return false;
 	uint8_t byte = *(*at)++;
 	if (byte != LINES_LONG) {
-		*bci += byte >> 3;
-		*line += byte & 7;
+		*bci = (int32_t)((uint32_t)*bci + (byte >> 3));
+		*line = (int32_t)((uint32_t)*line + (byte & 7));
 		return true;
 	}
 	if (!java_number(v, at, end, &more[0]) || !java_number(v, at, end, &more[1]))

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/* What a process may say of Java that no JVM does. This program's own memory stands in for the process. */
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fixture.h"
+#include "java/java_loaded.h"
+#include "java/java_method.h"
+
+#define CODE_BYTES 16u
+#define FAR 0xfffffffeu /* as the difference of lines: the largest */
+
+#define FIELD(type, member) ((struct java_field){ offsetof(type, member), sizeof((type *)0)->member })
+
+/* ---- a method ---- */
+
+struct fake_const {
+	uint64_t words, name;
+	uint32_t flags, code_bytes;
+	uint8_t code[CODE_BYTES];
+	uint8_t lines[32];
+};
+
+static struct fake {
+	uint16_t length; /* of a Symbol, and its text */
+	char text[6];
+	uint64_t pool[2];
+	uint64_t pool_length;
+	uint64_t class_name;
+	uint64_t file;
+	struct fake_const constant;
+} fake;
+
+static struct java_view fake_view(void)
+{
+	struct java_view v = { .memory = { .pid = getpid(), .mem_fd = -1 } };
+
+	v.s.symbol_length = FIELD(struct fake, length);
+	v.s.symbol_text.at = offsetof(struct fake, text);
+	v.s.pool_length = FIELD(struct fake, pool_length);
+	v.s.bytes.pool = offsetof(struct fake, pool);
+	v.s.class_name = FIELD(struct fake, class_name);
+	v.s.class_file = FIELD(struct fake, file);
+	v.s.const_name = FIELD(struct fake_const, name);
+	v.s.const_words = FIELD(struct fake_const, words);
+	v.s.const_flags = FIELD(struct fake_const, flags);
+	v.s.bytes.const_method = offsetof(struct fake_const, code);
+	v.s.has_lines = 1;
+	return v;
+}
+
+/* As HotSpot writes UNSIGNED5, before JDK 20. */
+static uint8_t *put_number(uint8_t *to, uint32_t value)
+{
+	for (int i = 0; i < 4 && value >= 192; i++) {
+		value -= 192;
+		*to++ = (uint8_t)(192 + value % 64);
+		value /= 64;
+	}
+	*to++ = (uint8_t)value;
+	return to;
+}
+
+static int line_of(const struct java_view *view, int32_t bci, int32_t *line)
+{
+	struct java_view v = *view;
+	const uint64_t at = (uint64_t)(uintptr_t)&fake, constant = (uint64_t)(uintptr_t)&fake.constant;
+	const struct java_method m = { .constant = constant, .pool = at, .holder = at, .code_bytes = CODE_BYTES };
+	struct java_place place;
+	struct err e;
+
+	memcpy(fake.text, "f", 1);
+	fake.length = 1;
+	fake.pool[1] = fake.class_name = at;
+	fake.pool_length = 2;
+	fake.constant.name = 1;
+	fake.constant.flags = 1;
+	fake.constant.words = sizeof fake.constant / 8;
+	int rc = java_method_place(&v, &m, bci, &place, &e);
+	*line = rc ? 0 : place.line;
+	return rc;
+}
+
+/* Each difference is one that a table may have; the sum has no room in a line. */
+static void test_java_lines_that_are_too_far_are_refused(void **state)
+{
+	const struct java_view v = fake_view();
+	int32_t line;
+
+	(void)state;
+	memset(fake.constant.lines, 0, sizeof fake.constant.lines);
+	uint8_t *at = fake.constant.lines;
+	*at++ = 0xff;
+	at = put_number(put_number(at, 0), FAR - 14);
+	*at = 0;
+	assert_int_equal(line_of(&v, 0, &line), 0);
+	assert_int_equal(line, INT32_MAX - 7);
+	*at++ = 1 << 3 | 7;
+	assert_int_equal(line_of(&v, 1, &line), 0);
+	assert_int_equal(line, INT32_MAX);
+	*at++ = 1 << 3 | 1;
+	assert_int_equal(line_of(&v, 2, &line), -EINVAL);
+}
+
+/* ---- where compiled code is ---- */
+
+static struct fake_code {
+	int32_t pcs[2]; /* from where to where, from the scopes on */
+	uint32_t scopes_at, methods_at;
+	int32_t table[2];
+	uint8_t scope[16];
+	uint64_t method;
+} fake_code;
+
+/* The number of a bytecode for which there is no room. */
+static void test_java_bytecodes_that_are_too_far_are_none(void **state)
+{
+	const uint64_t start = (uint64_t)(uintptr_t)&fake_code;
+	const struct java_code code = { .address = start, .start = start };
+	struct java_view v = { .memory = { .pid = getpid(), .mem_fd = -1 } };
+	struct java_point points[JAVA_INLINED_MAX];
+	uint32_t count;
+	struct err e;
+
+	(void)state;
+	v.s.compiled_pcs.at = offsetof(struct fake_code, pcs);
+	v.s.compiled_scopes = FIELD(struct fake_code, scopes_at);
+	v.s.compiled_metadata = FIELD(struct fake_code, methods_at);
+	v.s.bytes.pc_desc = 8;
+	fake_code = (struct fake_code){ .pcs = { offsetof(struct fake_code, table), offsetof(struct fake_code, scope) },
+		                        .scopes_at = offsetof(struct fake_code, scope),
+		                        .methods_at = offsetof(struct fake_code, method),
+		                        .table = { 4, 1 },
+		                        .method = 4711 };
+	put_number(put_number(put_number(fake_code.scope + 1, 0), 1), 0x80000000u);
+	assert_int_equal(java_points_read(&v, &code, start + 4, points, &count, &e), 0);
+	assert_int_equal(count, 1);
+	assert_int_equal(points[0].method, 4711);
+	assert_int_equal(points[0].bci, INT32_MAX);
+}
+
+/* ---- which classes are loaded ---- */
+
+static struct fake_loader {
+	uint64_t next, classes;
+} loader;
+static struct fake_class {
+	uint64_t next, loader;
+} classes[4];
+static uint64_t head;
+
+static struct java_view loaded_view(void)
+{
+	struct java_view v = { .memory = { .pid = getpid(), .mem_fd = -1 } };
+
+	v.s.loaders = (struct java_field){ (uint64_t)(uintptr_t)&head, 8 };
+	v.s.loader_next = FIELD(struct fake_loader, next);
+	v.s.loader_classes = FIELD(struct fake_loader, classes);
+	v.s.class_next = FIELD(struct fake_class, next);
+	v.s.class_loader = FIELD(struct fake_class, loader);
+	head = (uint64_t)(uintptr_t)&loader;
+	loader = (struct fake_loader){ .classes = (uint64_t)(uintptr_t)&classes[0] };
+	for (size_t i = 0; i < 4; i++)
+		classes[i] = (struct fake_class){ i < 3 ? (uint64_t)(uintptr_t)&classes[i + 1] : 0,
+			                          (uint64_t)(uintptr_t)&loader };
+	return v;
+}
+
+/* A list that is being changed is read again from its begin, and believed once it has an end. */
+static void test_java_loaded_reads_a_list_again(void **state)
+{
+	struct java_view v = loaded_view();
+	struct java_loaded l;
+	bool has = false;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(java_loaded_read(&l, &v, &e), 0);
+	classes[2].next = 8; /* cannot be read */
+	assert_int_equal(java_loaded_has(&l, &v, (uint64_t)(uintptr_t)&classes[3], &has, &e), -EFAULT);
+	classes[2].next = (uint64_t)(uintptr_t)&classes[1];
+	assert_int_equal(java_loaded_has(&l, &v, (uint64_t)(uintptr_t)&classes[3], &has, &e), -EINVAL);
+	classes[2].next = (uint64_t)(uintptr_t)&classes[3];
+	assert_int_equal(java_loaded_has(&l, &v, (uint64_t)(uintptr_t)&classes[3], &has, &e), 0);
+	assert_true(has);
+	java_loaded_done(&l);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_java_lines_that_are_too_far_are_refused),
+		cmocka_unit_test(test_java_bytecodes_that_are_too_far_are_none),
+		cmocka_unit_test(test_java_loaded_reads_a_list_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
