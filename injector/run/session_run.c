@@ -120,6 +120,7 @@ static enum exit_status finish_dead(struct session *s, enum session_end end, int
 	s->outcome.residue = NULL;
 	changes_all_gone(&s->changes);
 	dump_writer_renew(&s->recording.dump, 0);
+	session_end_java(s);
 	if (end == SESSION_END_KILLED) {
 		dump_writer_set_state(&s->recording.dump, DUMP_STATE_KILLED, detail);
 		session_say(s, "%d (%s) was ended by signal %d (%s) during the session", s->target.pid, s->target.comm,

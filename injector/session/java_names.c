@@ -361,6 +361,7 @@ void java_names_poll(struct java_names *n, struct dump_writer *w, const struct t
 		n->view.memory.budget = NULL;
 		return; /* the process is gone, or about to be */
 	}
+	n->polled_ns = last ? UINT64_MAX : monotonic_ns();
 	look_again(&p, last);
 	if (new_stacks_each(&n->stacks, w, last, on_stack, n, &e) < 0)
 		n->failed = true;
@@ -371,4 +372,18 @@ void java_names_poll(struct java_names *n, struct dump_writer *w, const struct t
 		change_age(&p);
 	n->unloads = p.unloads;
 	n->view.memory.budget = NULL;
+}
+
+bool java_names_ended(struct java_names *n, struct dump_writer *w)
+{
+	struct poll p = { .n = n, .w = w };
+	const uint64_t now = monotonic_ns();
+	const uint32_t named = n->named;
+
+	if (n->polled_ns >= now || now - n->polled_ns <= JAVA_HELD_UP_NS)
+		return false;
+	for (uint32_t i = 0; i < n->known_count; i++)
+		n->known[i].gone = true;
+	drop_names(&p);
+	return n->named != named;
 }

@@ -16,6 +16,9 @@
  * loses its name (dump_java_calls.gone). Code and
  * Methods that had gone before they could be named have no name either.
  *
+ * A JVM that ends takes what is looked at with it. What was unloaded since the last poll is not known then: mostly that
+ * is a fifth of a second ago. Where it is longer, as memattach was held up, no Method keeps its name.
+ *
  * Bounded: frames and methods by number, the region JAVA by a part of the dump, a poll by time; what had no room stays
  * without a name, and that is said once.
  */
@@ -30,6 +33,7 @@
 
 #define JAVA_POLL_NS 20000000ull  /* how long one poll names frames, and how long it looks at Methods again */
 #define JAVA_LAST_NS 500000000ull /* … and the last one */
+#define JAVA_HELD_UP_NS 1000000000ull
 
 /* A frame of the stacks. */
 struct java_word {
@@ -56,6 +60,7 @@ struct java_names {
 	uint64_t counter;      /* address of the number of unloaded classes, 0: nobody counts them */
 	uint64_t unloads;      /* at the begin of the last poll */
 	uint64_t polls;
+	uint64_t polled_ns; /* the last one that has found the process; UINT64_MAX: it came when all was recorded */
 	struct new_stacks stacks;
 	struct map word_at; /* frame -> index in words */
 	struct java_word *words;
@@ -82,5 +87,8 @@ void java_names_free(struct java_names *n);
 
 /* last: of the session. Never fails: what cannot be read has no name. */
 void java_names_poll(struct java_names *n, struct dump_writer *w, const struct target_memory *tm, bool last);
+
+/* The process has ended. True: Methods have lost their names, as memattach was held up before that. */
+bool java_names_ended(struct java_names *n, struct dump_writer *w);
 
 #endif

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import time
 
@@ -147,6 +148,24 @@ def java_classes_that_come_and_go_get_no_other_names(context):
         log(f"{milliseconds} {options}: {len(seen)} classes, {report['java']}, {gone(report)} samples with [gone]")
         assert len(seen) >= 8 or not milliseconds or "-Xint" in options, (options, seen)
         assert not milliseconds or "JavaLines.storm" in names_of(report), (options, names_of(report))
+
+
+@case(timeout=120)
+def java_that_ends_while_memattach_is_held_up(context):
+    """memattach stands still while classes that it has named are unloaded and others have their place, and the JVM ends before it goes on:
+    no buffer has the name of another class."""
+    victim = storm(context, compiled(context), 2500, "-Xint", "-XX:+UseSerialGC")
+    session = Session(context, victim.pid, "-v", "--max-overhead", "0", rate="1")
+    session.sampled(60000)
+    time.sleep(0.5)
+    session.process.send_signal(signal.SIGSTOP)
+    time.sleep(6)
+    victim.process.kill()
+    session.process.send_signal(signal.SIGCONT)
+    session.process.wait(PATIENCE)
+    report = analyze(context, session.dump, "--top", "0")
+    log(f"{len(check_storm(report))} classes, {report['java']}, {gone(report)} samples with [gone]")
+    assert gone(report), report["java"]
 
 
 @case()

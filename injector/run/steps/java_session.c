@@ -145,3 +145,11 @@ void session_name_java(struct session *s, bool last)
 	if (last && s->options.verbose)
 		session_say(s, "Java: %u places in code were named, %u were gone before that", n->named, n->gone);
 }
+
+void session_end_java(struct session *s)
+{
+	if (s->java_names && java_names_ended(s->java_names, &s->recording.dump))
+		note(s,
+		     "names of Java methods that the interpreter ran: memattach was held up as the JVM ended, and they "
+		     "may have been unloaded meanwhile");
+}

@@ -16,5 +16,7 @@ void session_find_java(struct session *s);
 void session_await_java(struct session *s);
 /* Names the Java frames that are new (java_names.h): in each tick, and when the recording has ended. */
 void session_name_java(struct session *s, bool last);
+/* Takes back what cannot be known of a process that has ended. */
+void session_end_java(struct session *s);
 
 #endif
