@@ -19,7 +19,7 @@ enum census_table {
 	CENSUS_TABLE_SIZES = 2,   /* count: live blocks; bytes: of their chunks; more: free memory that they keep */
 	CENSUS_TABLE_TYPES = 3,   /* count: live blocks; bytes: usable ones */
 	CENSUS_TABLE_HOLDERS = 4, /* the same, by who holds them; kind "" */
-	CENSUS_TABLE_LOST = 5,    /* the same of those that nothing points to, by type */
+	CENSUS_TABLE_LOST = 5,    /* those that nothing points to, by type, and a row without a name */
 };
 
 struct census_header {

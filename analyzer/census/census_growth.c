@@ -50,8 +50,22 @@ static int compare_changes(const void *a, const void *b)
 	return compare_keys(a, b);
 }
 
-static size_t add_rows(struct growth_row *rows, const struct census_input *c, bool new)
+/* Who holds what, and what nothing points to, is in a file only where it was asked for and known. */
+static bool is_known(const struct census_input *c, uint32_t table)
 {
+	if (table < CENSUS_TABLE_HOLDERS)
+		return true;
+	for (uint32_t i = 0; i < c->header->row_count; i++)
+		if (c->rows[i].table == table)
+			return true;
+	return false;
+}
+
+/* Those of tables that the other one knows, too: what is not known has not grown from nothing. */
+static size_t add_rows(struct growth_row *rows, const struct census_input *c, const struct census_input *other,
+                       bool new)
+{
+	const bool holders = is_known(other, CENSUS_TABLE_HOLDERS), lost = is_known(other, CENSUS_TABLE_LOST);
 	size_t count = 0;
 
 	for (uint32_t i = 0; i < c->header->row_count; i++) {
@@ -59,7 +73,10 @@ static size_t add_rows(struct growth_row *rows, const struct census_input *c, bo
 		struct growth_row row = { .table = r->table,
 			                  .kind = c->strings + r->kind,
 			                  .name = c->strings + r->name };
-		if (r->table < CENSUS_TABLE_REGIONS || r->table > CENSUS_TABLE_LOST)
+		if (r->table < CENSUS_TABLE_REGIONS || r->table > CENSUS_TABLE_LOST ||
+		    (r->table == CENSUS_TABLE_HOLDERS && !holders) || (r->table == CENSUS_TABLE_LOST && !lost))
+			continue;
+		if (r->table == CENSUS_TABLE_LOST && !*row.kind && !*row.name) /* it only says that it is known */
 			continue;
 		*(new ? &row.new_count : &row.old_count) = r->count;
 		*(new ? &row.new_bytes : &row.old_bytes) = r->bytes;
@@ -96,8 +113,8 @@ int census_growth_make(struct census_growth *g, const struct census_input *old, 
 	*g = (struct census_growth){ .old = old, .new = new, .rows = calloc(room + 1, sizeof *g->rows) };
 	if (!g->rows)
 		return err_set(e, ENOMEM, "out of memory");
-	g->count = add_rows(g->rows, old, false);
-	g->count += add_rows(g->rows + g->count, new, true);
+	g->count = add_rows(g->rows, old, new, false);
+	g->count += add_rows(g->rows + g->count, new, old, true);
 	qsort(g->rows, g->count, sizeof *g->rows, compare_keys);
 	join(g);
 	qsort(g->rows, g->count, sizeof *g->rows, compare_changes);
@@ -169,6 +186,14 @@ static void put_row(const struct growth_row *r, FILE *out)
 	fprintf(out, "%s\n", line);
 }
 
+static void put_unknown(const struct census_growth *g, FILE *out)
+{
+	for (uint32_t t = CENSUS_TABLE_HOLDERS; t <= CENSUS_TABLE_LOST; t++)
+		if (is_known(g->old, t) != is_known(g->new, t))
+			fprintf(out, "\n%s: not known in the %s file.\n", titles[t],
+			        is_known(g->old, t) ? "second" : "first");
+}
+
 void census_growth_text(const struct census_growth *g, size_t top, FILE *out)
 {
 	uint32_t table = 0;
@@ -187,6 +212,7 @@ void census_growth_text(const struct census_growth *g, size_t top, FILE *out)
 		if (!top || shown++ < top)
 			put_row(r, out);
 	}
+	put_unknown(g, out);
 }
 
 void census_growth_json(const struct census_growth *g, FILE *out)

@@ -94,6 +94,14 @@ static int add_types(struct building *b, uint32_t table, const struct block_type
 	return rc;
 }
 
+/* One row without a name says that it is known, also where nothing is lost. */
+static int add_lost(struct building *b, const struct census_lost *lost, struct err *e)
+{
+	int rc = add_row(b, (struct census_row){ .table = CENSUS_TABLE_LOST }, "", "", e);
+
+	return rc == 0 ? add_types(b, CENSUS_TABLE_LOST, &lost->types, e) : rc;
+}
+
 static int add_holders(struct building *b, const struct holders *h, struct err *e)
 {
 	int rc = 0;
@@ -154,7 +162,7 @@ int census_file_write(const struct census *c, const char *path, struct err *e)
 	if (rc == 0 && c->holders.known)
 		rc = add_holders(&b, &c->holders, e);
 	if (rc == 0 && c->lost.known)
-		rc = add_types(&b, CENSUS_TABLE_LOST, &c->lost.types, e);
+		rc = add_lost(&b, &c->lost, e);
 	if (rc == 0)
 		rc = write_all(&b, c, path, e);
 	free(b.rows);

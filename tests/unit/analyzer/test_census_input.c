@@ -34,7 +34,7 @@ static void test_census_growth_joins_and_subtracts(void **state)
 	assert_int_equal(parse(&old, &census_sample, sizeof census_sample), 0);
 	assert_int_equal(parse(&new, &later, sizeof later), 0);
 	assert_int_equal(census_growth_make(&g, &old, &new, &e), 0);
-	assert_int_equal(g.count, 3); /* two regions, one type that was there twice; table 77 is passed over */
+	assert_int_equal(g.count, 5); /* two regions, one type that was there twice, tables 4 and 5; not table 77 */
 	assert_int_equal(g.rows[0].new_bytes, 4096);
 	assert_int_equal(g.rows[1].old_bytes, 4096);
 	assert_int_equal(g.rows[2].old_count, 15);
@@ -42,6 +42,39 @@ static void test_census_growth_joins_and_subtracts(void **state)
 	census_growth_done(&g);
 	census_input_done(&old);
 	census_input_done(&new);
+}
+
+/* Who has not asked what nothing points to, or was not told, has not said that it was nothing. */
+static void test_what_is_not_known_has_not_grown(void **state)
+{
+	const struct census_sample *known = &census_sample;
+	struct census_sample unknown = census_sample, none = census_sample;
+	const struct census_sample *const pairs[][2] = { { known, &unknown }, { &unknown, known }, { &none, known } };
+	static const size_t counts[] = { 2, 2, 4 };
+
+	(void)state;
+	unknown.rows[4].table = unknown.rows[5].table = 77;
+	none.rows[5] = (struct census_row){ .table = CENSUS_TABLE_LOST };
+	for (unsigned i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+		struct census_input old, new;
+		struct census_growth g;
+		char text[4096] = "";
+		struct err e;
+		FILE *out = fmemopen(text, sizeof text, "w");
+		assert_non_null(out);
+		assert_int_equal(parse(&old, pairs[i][0], sizeof census_sample), 0);
+		assert_int_equal(parse(&new, pairs[i][1], sizeof census_sample), 0);
+		assert_int_equal(census_growth_make(&g, &old, &new, &e), 0);
+		assert_int_equal(g.count, counts[i]);
+		census_growth_text(&g, 0, out);
+		fclose(out);
+		assert_true(i != 0 || strstr(text, "\nnothing points to: not known in the second file.\n"));
+		assert_true(i != 1 || strstr(text, "\nlive blocks by holder: not known in the first file.\n"));
+		assert_true(i != 2 || !strstr(text, "not known"));
+		census_growth_done(&g);
+		census_input_done(&old);
+		census_input_done(&new);
+	}
 }
 
 static void test_census_input_refuses_damage(void **state)
@@ -132,6 +165,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_census_growth_joins_and_subtracts),
+		cmocka_unit_test(test_what_is_not_known_has_not_grown),
 		cmocka_unit_test(test_census_input_refuses_damage),
 		cmocka_unit_test(test_census_input_refuses_names_without_measure),
 		cmocka_unit_test(test_census_input_survives_changes),
