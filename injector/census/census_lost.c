@@ -11,7 +11,7 @@
 
 #define HOLDERS_SHOWN 40u
 #define TRIED_BYTES (32ull << 20)
-#define STOP_NS 2000000ull /* for the threads and the list of pages */
+#define STOP_NS 2000000ull /* for the threads */
 
 void lost_is_unknown(struct census *c, const char *format, ...)
 {
@@ -58,6 +58,8 @@ static void check_heap(struct census *c)
 		                             : "parts of its heap changed too often");
 	else if (has_swapped(&c->pages))
 		lost_is_unknown(c, "a part of it is in swap, and stays there");
+	else if (roots_have_huge_pages(&c->maps))
+		lost_is_unknown(c, "it has huge pages of hugetlbfs, which are not read");
 	else if (has_requests(&c->maps))
 		lost_is_unknown(c, "it makes requests by io_uring or aio, which hold pointers in the kernel");
 }
@@ -91,13 +93,27 @@ int lost_look(struct census *c, const struct census_wish *wish, struct err *e)
 	return rc;
 }
 
+/* As lost_settle asks for mappings and pages, which takes long where there are many. */
+static uint64_t scan_ns(const struct census *c)
+{
+	const uint64_t before = monotonic_ns();
+	struct resident_pages pages = { 0 };
+	struct maps maps = { 0 };
+	struct err ignored;
+
+	(void)!census_scan(c->target, &maps, &pages, &ignored);
+	resident_pages_free(&pages);
+	maps_free(&maps);
+	return monotonic_ns() - before;
+}
+
 uint64_t lost_expected_ns(struct census *c)
 {
-	const uint64_t before = monotonic_ns(), bytes = reach_bytes(&c->reach);
+	const uint64_t scan = scan_ns(c), before = monotonic_ns(), bytes = reach_bytes(&c->reach);
 	uint64_t tried = reach_try_reading(&c->reach, TRIED_BYTES);
 	const uint64_t ns = monotonic_ns() - before;
 
-	return STOP_NS + (tried ? (uint64_t)((double)bytes / (double)tried * (double)ns) : 0);
+	return STOP_NS + scan + (tried ? (uint64_t)((double)bytes / (double)tried * (double)ns) : 0);
 }
 
 int lost_settle(struct census *c, const struct reach_stop *stop, uint64_t until_ns, struct err *e)

@@ -10,6 +10,7 @@
 #include "base/grow.h"
 #include "base/size.h"
 #include "census/census_lost.h"
+#include "host/clocks.h"
 #include "host/watchdog.h"
 #include "process/clone_vm.h"
 #include "search/kernel_pointers.h"
@@ -96,6 +97,8 @@ static int while_stopped(struct stopping *s, const struct stop_all *all, struct 
 	s->stop.word_count = s->stop.thread_count = 0;
 	if (all->sleeper_count)
 		return err_set(e, EAGAIN, "thread %d sleeps in a call that a stop would harm", all->sleepers[0].tid);
+	if (all->excused) /* what it had in registers is in the kernel */
+		return err_set(e, EAGAIN, "thread %d waits for its child of vfork", all->excused);
 	int rc = read_threads(s, all, e);
 	if (rc == 0)
 		rc = kernel_pointers_read(&s->kernel, &s->stop.words, &s->stop.word_count, e);
@@ -141,16 +144,22 @@ static int try_moments(struct stopping *s, struct err *e)
 /* No moment was had; what else is known may be told. */
 static bool is_only_unknown(int rc)
 {
-	return rc == -EAGAIN || rc == -EBUSY || rc == -ETIME || rc == -ENOSYS || rc == -EPERM || rc == -EACCES;
+	return rc == -EAGAIN || rc == -EBUSY || rc == -ETIME || rc == -ENOSYS || rc == -EPERM || rc == -EACCES ||
+	       rc == -EFAULT; /* memory that only the process itself may read */
 }
 
-static bool takes_too_long(struct census *c, uint64_t longest_ns)
+/* What the kernel has is read once more meanwhile: epoll may tell of a million descriptors. */
+static bool takes_too_long(struct stopping *s)
 {
-	const uint64_t expected_ns = lost_expected_ns(c);
+	const uint64_t before = monotonic_ns();
+	struct err ignored;
 
-	if (expected_ns <= longest_ns)
+	(void)!kernel_pointers_read(&s->kernel, &s->stop.words, &s->stop.word_count, &ignored);
+	const uint64_t kernel_ns = monotonic_ns() - before, expected_ns = kernel_ns + lost_expected_ns(s->census);
+	if (expected_ns <= s->longest_ns)
 		return false;
-	lost_is_unknown(c, "it would be stopped for about %.1f s: --max-stop allows that", (double)expected_ns / 1e9);
+	lost_is_unknown(s->census, "it would be stopped for about %.1f s: --max-stop allows that",
+	                (double)expected_ns / 1e9);
 	return true;
 }
 
@@ -158,13 +167,13 @@ int census_stop(struct census *c, uint64_t longest_ns, struct err *e)
 {
 	struct stopping s = { .census = c, .longest_ns = longest_ns };
 
-	if (c->lost.why[0] || takes_too_long(c, longest_ns))
+	if (c->lost.why[0])
 		return 0;
 	s.libc = maps_find(&c->maps, c->heap.glibc.glibc.main_arena);
 	int rc = watchdog_start(c->target->pid, e);
 	if (rc == 0)
-		rc = kernel_pointers_find(&s.kernel, c->target->pid, e);
-	if (rc == 0)
+		rc = kernel_pointers_find(&s.kernel, c->target, e);
+	if (rc == 0 && !takes_too_long(&s))
 		rc = try_moments(&s, e);
 	if (is_only_unknown(rc)) {
 		lost_is_unknown(c, "%s", e->text);

@@ -9,6 +9,8 @@
 
 #include "base/cleanup.h"
 #include "base/grow.h"
+#include "process/live_thread.h"
+#include "process/task.h"
 
 static bool is_epoll(const char *directory, const char *name)
 {
@@ -20,16 +22,20 @@ static bool is_epoll(const char *directory, const char *name)
 	return !strcmp(target, "anon_inode:[eventpoll]");
 }
 
-int kernel_pointers_find(struct kernel_pointers *k, pid_t pid, struct err *e)
+/* Descriptors of a thread that has ended are none. */
+static int find(const char *thread, void *context, struct err *e)
 {
-	char directory[64];
+	struct kernel_pointers *k = context;
+	char directory[80];
+	pid_t tid = 0;
 	int rc = 0;
 
-	*k = (struct kernel_pointers){ .pid = pid };
-	snprintf(directory, sizeof directory, "/proc/%d/fd", pid);
+	snprintf(directory, sizeof directory, "%s/fd", thread);
 	DIR *dir = opendir(directory);
 	if (!dir)
-		return err_sys(e, "cannot open %s", directory);
+		return errno == ENOENT ? err_set(e, ESRCH, "a thread has ended")
+		                       : err_sys(e, "cannot open %s", directory);
+	k->epoll_count = 0;
 	for (const struct dirent *entry; rc == 0 && (entry = readdir(dir));) {
 		if (!is_epoll(directory, entry->d_name))
 			continue;
@@ -39,7 +45,15 @@ int kernel_pointers_find(struct kernel_pointers *k, pid_t pid, struct err *e)
 			k->epolls[k->epoll_count++] = atoi(entry->d_name);
 	}
 	closedir(dir);
+	if (rc == 0 && (sscanf(thread, "/proc/%*d/task/%d", &tid) != 1 || !task_has_memory(k->pid, tid)))
+		return err_set(e, ESRCH, "a thread has ended");
 	return rc;
+}
+
+int kernel_pointers_find(struct kernel_pointers *k, const struct target *t, struct err *e)
+{
+	*k = (struct kernel_pointers){ .pid = t->pid };
+	return live_thread_look(t, find, k, e);
 }
 
 /* Of each line that has a mark, the hexadecimal number that follows it. */
@@ -62,11 +76,12 @@ static int read_lines(const char *path, const char *begin, const char *mark, uin
 
 int kernel_pointers_read(const struct kernel_pointers *k, uint64_t **words, size_t *count, struct err *e)
 {
-	char path[64];
+	const pid_t tid = task_alive(k->pid);
+	char path[96];
 	int rc = 0;
 
 	for (size_t i = 0; i < k->epoll_count && rc == 0; i++) {
-		snprintf(path, sizeof path, "/proc/%d/fdinfo/%d", k->pid, k->epolls[i]);
+		snprintf(path, sizeof path, "/proc/%d/task/%d/fdinfo/%d", k->pid, tid, k->epolls[i]);
 		rc = read_lines(path, "tfd:", "data:", words, count, e);
 	}
 	snprintf(path, sizeof path, "/proc/%d/timers", k->pid);

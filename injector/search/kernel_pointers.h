@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/err.h"
+#include "process/target.h"
 
 struct kernel_pointers {
 	pid_t pid;
@@ -19,7 +19,7 @@ struct kernel_pointers {
 };
 
 /* Which descriptors are of epoll. -ENOMEM, or why they cannot be looked at. kernel_pointers_free afterwards. */
-int kernel_pointers_find(struct kernel_pointers *k, pid_t pid, struct err *e) WARN_UNUSED;
+int kernel_pointers_find(struct kernel_pointers *k, const struct target *t, struct err *e) WARN_UNUSED;
 /* Adds all words to a list of base/grow.h. -ENOMEM. */
 int kernel_pointers_read(const struct kernel_pointers *k, uint64_t **words, size_t *count, struct err *e) WARN_UNUSED;
 void kernel_pointers_free(struct kernel_pointers *k);

@@ -89,6 +89,18 @@ def unreachable_blocks(context):
         victim.finish_by_stdin()
 
 
+@case()
+def unreachable_after_the_first_thread(context):
+    """It has ended, and its directory in /proc has no descriptors: what epoll was told still keeps its block."""
+    victim = Victim(context, "heap_pointers", "main-exits")
+    end = time.monotonic() + PATIENCE
+    while not re.search(r"^State:\s+Z", read_text(f"/proc/{victim.pid}/status"), re.M) and time.monotonic() < end:
+        time.sleep(0.01)
+    found = unreachable(context, victim.pid)
+    assert found.get("known") and {row["name"] for row in found["types"]} == {"LostSingle", "LostNode"}, found
+    victim.finish_by_stdin()
+
+
 def holders_of(census):
     return {row["name"]: row for row in census["holders"]}
 
@@ -197,6 +209,16 @@ def unreachable_is_not_known(context):
     assert not found.get("known") and re.match(r"^thread \d+ sleeps in a call that a stop would harm$", found["why"]), found
     victim.process.stdin.close()
     assert victim.process.wait(PATIENCE) == 0
+    victim = Victim(context, "lives", "vfork")  # what its thread had in registers is in the kernel
+    victim.send("go")
+    end = time.monotonic() + PATIENCE
+    while not re.search(r"^State:\s+D", read_text(f"/proc/{victim.pid}/status"), re.M) and time.monotonic() < end:
+        time.sleep(0.01)
+    found = unreachable(context, victim.pid)
+    assert not found.get("known") and found["why"] == f"thread {victim.pid} waits for its child of vfork", found
+    victim.send("on")
+    victim.wait(r"^BACK$")
+    victim.finish_by_stdin()
     victim = Victim(context, "heap_states", "forged")
     victim.send("go")
     victim.wait(r"^FORGED$")

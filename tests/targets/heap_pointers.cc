@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Blocks that something points to, each in one way only, and blocks that nothing points to, for --census --unreachable.
- * heap_pointers [busy]: with busy two threads change containers all the time. After "more" on stdin the list has 1000
- * more, and 500 more are lost.
+ * heap_pointers [busy|main-exits]: with busy two threads change containers all the time; the first one may end. After
+ * "more" on stdin the list has 1000 more, and 500 more are lost.
  *
  * All that is pointed to is of a class Kept…, all that is not of a class Lost…; TRUTH has how many of these there are.
  */
@@ -102,7 +102,7 @@ static VICTIM_FRAME void keep_in_memory()
 	auto *last = new Kept<END>;
 	end_of = reinterpret_cast<char *>(last) + sizeof *last;
 	low_tag = reinterpret_cast<uintptr_t>(new Kept<LOW_TAG>) | 3;
-	high_tag = reinterpret_cast<uintptr_t>(new Kept<HIGH_TAG>) | 0xabcdull << 48;
+	high_tag = reinterpret_cast<uintptr_t>(new Kept<HIGH_TAG>) | 0xabcd8ull << 44 /* as LuaJIT does */;
 	in_packed.pointer = new Kept<PACKED>;
 	auto **area = static_cast<void **>(
 		mmap(nullptr, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
@@ -258,11 +258,29 @@ static void change()
 	}
 }
 
+static int serve(std::vector<std::thread> &threads)
+{
+	char line[16];
+
+	while (victim_line(line, sizeof line) && strcmp(line, "end") != 0) {
+		if (!strcmp(line, "more")) {
+			grow_list(1000);
+			lose_single(500);
+			scrub();
+			victim_say("MADE");
+		}
+		victim_round();
+	}
+	stop = true;
+	for (auto &thread : threads)
+		thread.join();
+	return victim_report();
+}
+
 int main(int argc, char **argv)
 {
 	const bool busy = argc > 1 && !strcmp(argv[1], "busy");
 	std::vector<std::thread> threads;
-	char line[16];
 
 	victim_start("heap_pointers");
 	pthread_key_create(&key, nullptr);
@@ -281,17 +299,9 @@ int main(int argc, char **argv)
 	victim_say("TRUTH {\"LostSingle\":%u,\"LostNode\":%u}", LOST_SINGLE, LOST_LIST + LOST_TREE);
 	victim_round();
 	victim_ready();
-	while (victim_line(line, sizeof line) && strcmp(line, "end") != 0) {
-		if (!strcmp(line, "more")) {
-			grow_list(1000);
-			lose_single(500);
-			scrub();
-			victim_say("MADE");
-		}
-		victim_round();
+	if (argc > 1 && !strcmp(argv[1], "main-exits")) {
+		std::thread([&threads] { exit(serve(threads)); }).detach();
+		syscall(SYS_exit, 0);
 	}
-	stop = true;
-	for (auto &thread : threads)
-		thread.join();
-	return victim_report();
+	return serve(threads);
 }

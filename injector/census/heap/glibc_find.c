@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/sorted.h"
 #include "maps/target_file.h"
+#include "process/task.h"
 
 #define BINS 127u
 #define BINS_BYTES (16 * BINS)
@@ -130,7 +131,7 @@ static unsigned release_in(int fd)
 
 static unsigned release_of(const struct target *t, const struct mapping *m)
 {
-	AUTO_CLOSE int fd = target_file_open(t->pid, m, m->path);
+	AUTO_CLOSE int fd = target_file_open(task_alive(t->pid), m, m->path);
 	const unsigned release = fd >= 0 ? release_in(fd) : 0;
 
 	return release >= 31 && release <= 43 ? release : 0;

@@ -6,10 +6,11 @@
 
 #include "files/whole_io.h"
 #include "maps/target_file.h"
+#include "process/task.h"
 
 void mapped_files_open(struct mapped_files *f, const struct target *t, const struct maps *maps)
 {
-	*f = (struct mapped_files){ .pid = t->pid, .maps = maps };
+	*f = (struct mapped_files){ .pid = task_alive(t->pid), .maps = maps };
 }
 
 void mapped_files_close(struct mapped_files *f)

@@ -9,7 +9,7 @@
 #include "census/heap/tcache.h"
 #include "host/clocks.h"
 
-#define POINTER_MASK 0xffffffffffffull /* the upper 16 bits may be a tag */
+#define POINTER_MASK ((1ull << 47) - 1) /* the upper 17 bits may be a tag: LuaJIT has as many */
 #define CACHE_PAGES 4096u
 #define AHEAD_PAGES 64u
 #define NEAR_BYTES (4 * CENSUS_PAGE)
@@ -65,6 +65,7 @@ static bool read_pages(struct reach *r, uint64_t page, size_t count)
 	struct err ignored;
 
 	memory.budget = NULL; /* time is the limit */
+	look_at_clock(r, r->cache->reads++);
 	uint8_t *data = r->cache->pages[page / CENSUS_PAGE % CACHE_PAGES];
 	if (target_read(&memory, page, data, count * CENSUS_PAGE, &ignored) < 0)
 		return false;
@@ -73,7 +74,6 @@ static bool read_pages(struct reach *r, uint64_t page, size_t count)
 	for (size_t i = 0; i < count; i++)
 		r->cache->addresses[page / CENSUS_PAGE % CACHE_PAGES + i] = page + i * CENSUS_PAGE + 1;
 	r->read_bytes += count * CENSUS_PAGE;
-	look_at_clock(r, r->cache->reads++);
 	return true;
 }
 
@@ -153,6 +153,8 @@ void reach_range(struct reach *r, uint64_t start, uint64_t end, unsigned every)
 		has_last = data && next - at >= 8;
 		if (has_last)
 			memcpy(across, data + CENSUS_PAGE - 8, 8);
+		if (!data) /* a block may be far longer than what is there of it */
+			next = resident_pages_next(r->memory->pages, next);
 	}
 }
 

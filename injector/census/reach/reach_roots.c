@@ -15,6 +15,17 @@ bool root_may_hold(const struct mapping *m, bool private)
 	return private || region.kind == REGION_SHARED || (m->shared && m->prot & PROT_WRITE);
 }
 
+bool roots_have_huge_pages(const struct maps *maps)
+{
+	struct region region;
+
+	for (size_t i = 0; i < maps->count; i++)
+		if (strstr(maps->list[i].path, "hugepage") && maps->list[i].prot != PROT_NONE &&
+		    !region_of_mapping(&region, &maps->list[i]))
+			return true;
+	return false;
+}
+
 unsigned root_every(const struct mapping *m)
 {
 	return !m->inode && m->prot & PROT_EXEC ? 1 : 4;

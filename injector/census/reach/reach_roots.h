@@ -13,6 +13,8 @@
 
 /* May pages of a mapping hold pointers? private: those of its own, which are in no file. */
 bool root_may_hold(const struct mapping *m, bool private);
+/* Has it huge pages of hugetlbfs, whose words are not looked at? */
+bool roots_have_huge_pages(const struct maps *maps);
 /* How many bytes words may be apart in it. */
 unsigned root_every(const struct mapping *m);
 /* May it be the stack of a thread, with a guard below? */

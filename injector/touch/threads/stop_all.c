@@ -100,8 +100,10 @@ static int seize(struct stop_all *s, pid_t pid, const struct stop_all_sharers *s
 		if (tids[i] == s->spared || (i < known && s->list[known - 1 - i].tid == tids[i]) ||
 		    (known && knows(s, tids[i])))
 			continue;
-		if (is_excused(sharers, pid, tids[i], &excused))
+		if (is_excused(sharers, pid, tids[i], &excused)) {
+			s->excused = tids[i];
 			continue;
+		}
 		if (is_sleeper(s, tids[i]))
 			continue;
 		int asleep = leave_asleep(s, pid, tids[i], s->began_ns + (s->spared ? HELD_NS : AWAIT_NS), e);

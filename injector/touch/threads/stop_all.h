@@ -40,6 +40,7 @@ struct stop_all {
 	pid_t first; /* of the process */
 	uint64_t began_ns;
 	uint64_t since_ns; /* when the first was asked; 0: none yet */
+	pid_t excused;     /* a thread that waits for its child of vfork, which is stopped; 0: none */
 	pid_t spared;      /* a thread that is not asked; 0: none */
 	bool sleepers_too; /* those are stopped as well */
 };

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 
 #include "census/heap/chunk_walk.h"
 #include "census/reach/reach.h"
+#include "census/reach/reach_roots.h"
 
 #define BASE 0x7f0000000000ull
 #define HEAP_BYTES (1ull << 20)
@@ -168,12 +170,72 @@ static void test_walk_again_finds_new_chunks(void **state)
 	free(heap);
 }
 
+/* It is passed over at once, however long it is: the process may stand still meanwhile. */
+static void test_what_is_not_there_takes_no_time(void **state)
+{
+	const uint64_t far = 1ull << 46;
+	uint64_t *words = aligned_alloc(CENSUS_PAGE, CENSUS_PAGE);
+	const uint64_t base = (uint64_t)(uintptr_t)words;
+	const struct target_memory self = { .pid = getpid(), .mem_fd = -1 };
+	const struct target target = { .pid = getpid() };
+	const struct page_run run = { base, base + CENSUS_PAGE, false, false, false };
+	struct extent mapped = { far, far + CENSUS_PAGE, REGION_MAPPED, "", 0 };
+	struct census_heap heap = { .extents = { &mapped, 1 } };
+	struct resident_pages pages = { 0 };
+	struct census_memory memory;
+	struct maps maps = { 0 };
+	struct reach r;
+	struct err e;
+
+	(void)state;
+	assert_non_null(words);
+	memset(words, 0, CENSUS_PAGE);
+	words[100] = far + 50;
+	assert_int_equal(resident_pages_add(&pages, &run, &e), 0);
+	assert_int_equal(census_memory_open(&memory, &target, &maps, &self, &pages, 1 << 24, &e), 0);
+	assert_int_equal(reach_open(&r, &heap, &memory, &maps, NULL, &e), 0);
+	reach_range(&r, CENSUS_PAGE, 1ull << 47, 4);
+	assert_int_equal(r.queued, 1);
+	assert_int_equal(r.roots[0], base + 800);
+	assert_false(r.over);
+	reach_close(&r);
+	census_memory_close(&memory);
+	resident_pages_free(&pages);
+	free(words);
+}
+
+static void test_huge_pages_may_hide_pointers(void **state)
+{
+	static const char text[] = "7f0000000000-7f0000200000 rw-p 00000000 00:10 77 %s\n";
+	static const struct {
+		const char *path;
+		bool hide;
+	} files[] = { { "/anon_hugepage (deleted)", true },
+		      { "/dev/hugepages/rtemap_0", true },
+		      { "/dev/dri/card0", false },
+		      { "/mnt/hugepages/a", false }, /* is looked at */
+		      { "[heap]", false } };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof files / sizeof *files; i++) {
+		struct maps maps = { 0 };
+		char line[160];
+		struct err e;
+		const int n = snprintf(line, sizeof line, text, files[i].path);
+		assert_int_equal(maps_parse(&maps, line, (size_t)n, &e), 0);
+		assert_int_equal(roots_have_huge_pages(&maps), files[i].hide);
+		maps_free(&maps);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_page_sums_see_each_bit),
 		cmocka_unit_test(test_blocks_are_reached_from_any_place),
 		cmocka_unit_test(test_walk_again_finds_new_chunks),
+		cmocka_unit_test(test_what_is_not_there_takes_no_time),
+		cmocka_unit_test(test_huge_pages_may_hide_pointers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
