@@ -158,8 +158,7 @@ static bool takes_too_long(struct stopping *s)
 	const uint64_t kernel_ns = monotonic_ns() - before, expected_ns = kernel_ns + lost_expected_ns(s->census);
 	if (expected_ns <= s->longest_ns)
 		return false;
-	lost_is_unknown(s->census, "it would be stopped for about %.1f s: --max-stop allows that",
-	                (double)expected_ns / 1e9);
+	lost_is_unknown(s->census, "it would be stopped for %.0f ms, more than --max-stop", (double)expected_ns / 1e6);
 	return true;
 }
 

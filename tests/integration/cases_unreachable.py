@@ -197,12 +197,12 @@ def unreachable_while_all_changes(context):
 def unreachable_is_not_known(context):
     """Where a stop would harm, or last too long, or is not all: the reason is said, and the rest of the census."""
     victim = Victim(context, "heap_pointers")
-    for options, why in ((("--max-stop", "1ms"), "it would be stopped for about 0.0 s: --max-stop allows that"),
+    for options, why in ((("--max-stop", "1ms"), r"it would be stopped for \d+ ms, more than --max-stop"),
                          (("--budget", "1ms"), "to follow all pointers takes longer than --budget")):
         found = unreachable(context, victim.pid, *options)
-        assert not found.get("known") and found["why"] == why and found["stopped_ms"] == 0, found
+        assert not found.get("known") and re.fullmatch(why, found["why"]) and found["stopped_ms"] == 0, found
         text = take(context, victim.pid, "--unreachable", *options)
-        assert f"\nNo pointer to: not known, {why}"[:80] in text and "live, " in text, text
+        assert re.search(f"^No pointer to: not known, {why}", text, re.M) and "live, " in text, text
     victim.finish_by_stdin()
     victim = Victim(context, [context.program("python3"), "-c", WRITING])
     found = unreachable(context, victim.pid)
@@ -268,18 +268,21 @@ def unreachable_killed(context):
         before = Snapshot(victim.pid)
         line = [context.memattach, "--census", "--unreachable", "-p", str(victim.pid)]
         calls = calls_of_a_stop(context, line)
-        killed = 0
-        for (_, number), count in kill_points(calls, KILLS):
+        began = time.monotonic()
+        subprocess.run(line, stdout=subprocess.DEVNULL, check=True)
+        lasts, killed = time.monotonic() - began, 0
+        points = kill_points(calls, KILLS)
+        for (_, number), count in points:
             process = context.start([context.tool("kill_at"), str(number), str(count), *line], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             killed += process.wait(PATIENCE) == -signal.SIGKILL
             check_free(victim.pid)
         for _ in range(KILLS):
             process = context.start(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            time.sleep(random.random() * 0.4)
+            time.sleep(random.random() * lasts)
             process.kill()
             killed += process.wait(PATIENCE) == -signal.SIGKILL
             check_free(victim.pid)
-        assert killed >= KILLS, killed
+        assert killed >= KILLS, (command, len(points), killed)
         assert not read_text(f"/proc/{victim.pid}/task/{victim.pid}/children").strip()
         check_same(before, Snapshot(victim.pid), busy=True)
         victim.check_alive()
