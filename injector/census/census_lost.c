@@ -8,6 +8,7 @@
 #include "base/now.h"
 #include "census/reach/reach_roots.h"
 #include "host/clocks.h"
+#include "process/task.h"
 
 #define HOLDERS_SHOWN 40u
 #define TRIED_BYTES (32ull << 20)
@@ -60,6 +61,8 @@ static void check_heap(struct census *c)
 		lost_is_unknown(c, "a part of it is in swap, and stays there");
 	else if (roots_have_huge_pages(&c->maps))
 		lost_is_unknown(c, "it has huge pages of hugetlbfs, which are not read");
+	else if (roots_unseen_shared(&c->maps, &c->pages, task_alive(c->target->pid)))
+		lost_is_unknown(c, "it shares memory that it has not touched, which is not read");
 	else if (has_requests(&c->maps))
 		lost_is_unknown(c, "it makes requests by io_uring or aio, which hold pointers in the kernel");
 }

@@ -26,6 +26,19 @@ sys.stdin.read()
 assert len(os.read(reader, 65536)) == 65536
 """
 
+# A child that has not touched what it shares with its parent; with an argument it has read all of it.
+SHARING = """
+import mmap, os, sys
+shared = mmap.mmap(-1, 1 << 20)
+shared.write(b"x" * (1 << 20))
+if os.fork() == 0:
+    if len(sys.argv) > 1: assert shared[:] == b"x" * (1 << 20)
+    print("PID", os.getpid()); print("READY", flush=True)
+    sys.stdin.read()
+else:
+    os.wait()
+"""
+
 # Objects, buffers, tables and threads that come and go: what is freed is taken again at once, at the same addresses.
 CHURNING = """
 import os, sys, threading, time
@@ -209,6 +222,13 @@ def unreachable_is_not_known(context):
     assert not found.get("known") and re.match(r"^thread \d+ sleeps in a call that a stop would harm$", found["why"]), found
     victim.process.stdin.close()
     assert victim.process.wait(PATIENCE) == 0
+    for touched in (False, True):
+        victim = Victim(context, [context.program("python3"), "-c", SHARING, *["touch"] * touched])
+        found = unreachable(context, victim.pid)
+        unseen = found.get("why") == "it shares memory that it has not touched, which is not read"
+        assert unseen != touched, (touched, found)
+        victim.process.stdin.close()
+        assert victim.process.wait(PATIENCE) == 0
     victim = Victim(context, "lives", "vfork")  # what its thread had in registers is in the kernel
     victim.send("go")
     end = time.monotonic() + PATIENCE

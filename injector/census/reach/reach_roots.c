@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "census/reach/reach_roots.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #define STACK_BYTES_MAX (64ull << 20)
 
@@ -24,6 +27,34 @@ bool roots_have_huge_pages(const struct maps *maps)
 		    !region_of_mapping(&region, &maps->list[i]))
 			return true;
 	return false;
+}
+
+/* Bytes of the memory behind a mapping, whoever has touched it; UINT64_MAX: not told. */
+static uint64_t object_bytes(pid_t pid, const struct mapping *m)
+{
+	char path[80];
+	struct stat st;
+
+	snprintf(path, sizeof path, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, m->start, m->end);
+	return stat(path, &st) == 0 ? (uint64_t)st.st_blocks * 512 : UINT64_MAX;
+}
+
+uint64_t roots_unseen_shared(const struct maps *maps, const struct resident_pages *pages, pid_t pid)
+{
+	uint64_t unseen = 0;
+
+	for (size_t i = 0; i < maps->count; i++) {
+		const struct mapping *m = &maps->list[i];
+		const uint64_t seen = resident_pages_sum(pages, m->start, m->end);
+		struct region region;
+
+		if (seen == m->end - m->start || !region_of_mapping(&region, m) || region.kind != REGION_SHARED)
+			continue;
+		const uint64_t bytes = object_bytes(pid, m), size = m->end - m->start;
+		if (bytes > seen)
+			unseen += (bytes < size ? bytes : size) - seen;
+	}
+	return unseen;
 }
 
 unsigned root_every(const struct mapping *m)

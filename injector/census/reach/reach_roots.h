@@ -13,6 +13,12 @@
 
 /* May pages of a mapping hold pointers? private: those of its own, which are in no file. */
 bool root_may_hold(const struct mapping *m, bool private);
+/*
+ * Bytes of shared memory in which there may be pointers that are not looked at: another process has written there, and
+ * this one has not touched it since it has mapped it, or was forked. At least; where the memory behind a mapping is not
+ * told (/proc/PID/map_files wants CAP_CHECKPOINT_RESTORE) all that is not there counts.
+ */
+uint64_t roots_unseen_shared(const struct maps *maps, const struct resident_pages *pages, pid_t pid);
 /* Has it huge pages of hugetlbfs, whose words are not looked at? */
 bool roots_have_huge_pages(const struct maps *maps);
 /* How many bytes words may be apart in it. */
