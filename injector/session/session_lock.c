@@ -16,12 +16,14 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "host/clocks.h"
 #include "process/proc_status.h"
 #include "files/whole_io.h"
 
 #define PID_FILE_SYSTEM 0x50494446 /* PID_FS_MAGIC of linux/magic.h */
 #define FIRST_PID_NAMESPACE "pid:[4026531836]"
 #define TRIES 20u
+#define ENDING_NS 10000000000ull /* for a holder that has been killed, on a machine that is busy */
 #define PAUSE_NS 5000000
 #define FILE_TEXT 64
 
@@ -216,6 +218,15 @@ static bool is_memattach(pid_t pid)
 	return slash && strncmp(slash + 1, "memattach", strlen("memattach")) == 0;
 }
 
+/* Has it given up its memory, and will its descriptors go next? Then nothing tells what it was. */
+static bool is_ending(pid_t pid)
+{
+	char path[40], program[8];
+
+	snprintf(path, sizeof path, "/proc/%d/exe", pid);
+	return readlink(path, program, sizeof program) < 0 && errno == ENOENT;
+}
+
 static bool is_held_by_memattach(const struct target *t, pid_t holder, const struct kind *kind)
 {
 	bool holds = false, seen;
@@ -355,11 +366,14 @@ int session_lock_take(struct target *t, pid_t *holder, struct err *e)
 	int rc = open_places(t, e);
 	if (rc < 0)
 		return rc;
-	/* A holder that nobody sees may have ended between the two looks. */
+	/* A holder that nobody sees may have ended between the two looks; one that is killed takes a moment to end. */
+	const uint64_t until_ns = monotonic_ns() + ENDING_NS;
 	rc = -EBUSY;
-	for (unsigned i = 0; i < TRIES && rc == -EBUSY && !*holder; i++) {
+	for (unsigned i = 0; rc == -EBUSY && (*holder ? is_ending(*holder) && monotonic_ns() < until_ns : i < TRIES);
+	     i++) {
 		if (i)
 			nanosleep(&pause, NULL);
+		*holder = 0;
 		rc = try_places(t, holder);
 	}
 	if (rc == -EBUSY)

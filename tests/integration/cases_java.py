@@ -8,6 +8,7 @@ import subprocess
 import time
 
 from harness import Lines, PATIENCE, Session, Victim, case, check_receipt, log, run_memattach
+from procfs import Skip
 from reports import analyze
 
 TARGETS = pathlib.Path(__file__).resolve().parent.parent / "targets"
@@ -188,31 +189,45 @@ def java_names_outlive_memattach(context):
     end(victim)
 
 
+def has_unnamed(stack):
+    """Interpreted frames without names, from before the JVM had a count of unloaded classes: only --native shows them. One is the stub that calls Java."""
+    outer = stack["frames"][max(i for i, frame in enumerate(stack["frames"]) if frame["language"] == "java") + 1:]
+    return sum(frame["function"] == "[jit]" for frame in outer) > 1
+
+
+def launched_java(context):
+    """memattach starts it; what both said, and the dump. Again if memattach was held up as the JVM ended, since names are taken back then."""
+    for _ in range(5):
+        dump = context.unique("launched", ".dump")
+        process = context.start([context.memattach, "--rate", "4k", "--max-overhead", "0", "-o", dump, "--", context.program("java"), "-cp",
+                                 compiled(context), "JavaLines"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        said, errors = Lines(process.stdout), Lines(process.stderr)
+        errors.wait("Java frames of HotSpot .* are recorded from ")
+        said.wait("^READY$")
+        end_ns = time.monotonic() + PATIENCE
+        while time.monotonic() < end_ns:
+            if os.path.exists(dump) and analyze(context, dump)["java"] and analyze(context, dump)["java"]["samples"] > 500:
+                break
+            time.sleep(0.5)
+        process.stdin.write("end\n")
+        process.stdin.flush()
+        assert process.wait(PATIENCE) == 0, errors.seen
+        for lines in (said, errors):
+            lines.thread.join(PATIENCE)
+        if not any("held up as the JVM ended" in line for line in errors.seen):
+            return said.seen, errors.seen, dump
+    raise Skip("memattach is held up each time")
+
+
 @case()
 def java_that_is_launched(context):
     """memattach starts it, before there is a JVM: a moment later its frames are recorded, with names."""
-    classes, dump = compiled(context), context.path("launched.dump")
-    process = context.start([context.memattach, "--rate", "4k", "--max-overhead", "0", "-o", dump, "--", context.program("java"), "-cp", classes, "JavaLines"],
-                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    said, errors = Lines(process.stdout), Lines(process.stderr)
-    errors.wait("Java frames of HotSpot .* are recorded from ")
-    said.wait("^READY$")
-    count = len([line for line in said.seen if line.startswith("STACK ")])
-    end_ns = time.monotonic() + PATIENCE
-    while time.monotonic() < end_ns:
-        if os.path.exists(dump) and analyze(context, dump)["java"] and analyze(context, dump)["java"]["samples"] > 500:
-            break
-        time.sleep(0.5)
-    process.stdin.write("end\n")
-    process.stdin.flush()
-    assert process.wait(PATIENCE) == 0, errors.seen
-    for lines in (said, errors):
-        lines.thread.join(PATIENCE)
-    stacks = {line[6:] for line in said.seen if line.startswith("STACK ")}
-    report = analyze(context, dump, "--top", "0")
+    said, errors, dump = launched_java(context)
+    stacks = {line[6:] for line in said if line.startswith("STACK ")}
+    report = analyze(context, dump, "--top", "0", "--native")
     found = {own_lines(stack) for stack in report["stacks"] if ALLOCATORS & {frame["function"] for frame in java_frames(stack)}
-             and not stack["truncated"] and not any(frame["function"] == "[gone]" for frame in stack["frames"])}
-    log(f"{len(found)} of {len(stacks)} lists (of which {count} at the start), {report['java']}, {gone(report)} samples with [gone]; {errors.seen}")
+             and not stack["truncated"] and not any(frame["function"] == "[gone]" for frame in stack["frames"]) and not has_unnamed(stack)}
+    log(f"{len(found)} of {len(stacks)} lists, {report['java']}, {gone(report)} samples with [gone]; {errors}")
     assert found and found <= stacks, sorted(found - stacks)
     assert any("are recorded from" in note["text"] for note in report["notes"]), report["notes"]
 

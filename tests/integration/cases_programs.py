@@ -138,8 +138,9 @@ def nginx_under_load(context):
     server = context.start([context.program("nginx"), "-p", context.work, "-c", context.path("nginx.conf")],
                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wait_for_port(port, server)
-    with open(f"/proc/{server.pid}/task/{server.pid}/children", encoding="ascii") as file:
-        worker = int(file.read().split()[0])
+    while not (workers := read_text(f"/proc/{server.pid}/task/{server.pid}/children").split()):  # the port is open before there is one
+        time.sleep(0.05)
+    worker = int(workers[0])
     stop, results = threading.Event(), []
     clients = [threading.Thread(target=request_for_ever, args=(port, stop, results)) for _ in range(3)]
     for client in clients:
