@@ -101,8 +101,9 @@ static void put_said(struct writer *w)
 		*equals = 0;
 		char *key = trimmed(part), *value = trimmed(equals + 1);
 		decode(value);
-		if (*key)
-			put_text(w, name_clean(&w->buffer, key) && !strcmp(w->buffer.text, key) ? key : "", value);
+		const char *clean = name_clean(&w->buffer, key);
+		if (*key && clean && !strcmp(clean, key))
+			put_text(w, key, value);
 	}
 }
 

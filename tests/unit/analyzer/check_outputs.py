@@ -297,6 +297,17 @@ class Checks:
                     Outputs(self.program, self.directory, ["--diff", old, new], set(FILES) - {"dhat"}).check()
         Outputs(self.program, self.directory, self.seeds).check()
 
+    def check_resource(self):
+        """What users say of a process wins; a part of the variable that is no attribute, or has no name that can be shown, is passed over."""
+        if not shutil.which("protoc"):
+            return
+        said = {"OTEL_SERVICE_NAME": "shop", "OTEL_RESOURCE_ATTRIBUTES": "service.version=1%2C2, a\x1b=b,bad,=c,service.name=other,empty="}
+        path = self.directory / "resource.otlp"
+        run(self.program, f"--output={path}", self.seeds[0], env={**os.environ, **said})
+        resource = OtlpProfile(path).resource
+        assert (resource["service.name"], resource["service.version"]) == ("shop", "1,2"), resource
+        assert not {"", "a", "a\ufffd", "bad", "empty"} & set(resource), resource
+
     def check_dropped_frames(self):
         """pprof leaves allocators out: their names are an expression that its readers take."""
         for arguments, dropped in (["--alloc-fn=[jit]"], r"\[jit\]"), (["--alloc-fn=[jit]", "--full-stacks"], ""), ([], ""):
