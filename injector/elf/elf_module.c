@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "elf/elf_module_internal.h"
+#include "maps/target_file.h"
 
 /* Limits beyond which an image is taken for damaged. The largest real tables are about a tenth. */
 #define PHDR_MAX 256u
@@ -318,13 +319,13 @@ static int read_dynamic(struct elf_module *m, const struct target_memory *tm, st
 
 /*
  * The kernel writes a newline in a name as \012, and a name that has these four characters in the same way. Which one
- * it is tells the link in map_files, which everybody may read who may trace the process. False: it cannot be read.
+ * it is tells the link in map_files. False: it cannot be read.
  */
 static bool name_of_mapping(const struct target_memory *tm, const struct mapping *map, char *name, size_t size)
 {
-	char link[96];
+	char link[TARGET_FILE_LINK];
 
-	snprintf(link, sizeof link, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)tm->pid, map->start, map->end);
+	target_file_link(tm->pid, map, link);
 	ssize_t n = readlink(link, name, size - 1);
 	if (n <= 0)
 		return false;

@@ -20,13 +20,18 @@ static int open_regular(int place)
 	return fd < 0 ? -1 : fd;
 }
 
-/* *permitted: whether the link may be followed at all (CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN). */
+void target_file_link(pid_t pid, const struct mapping *map, char link[TARGET_FILE_LINK])
+{
+	snprintf(link, TARGET_FILE_LINK, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid, map->start, map->end);
+}
+
+/* *permitted: whether the link may be followed at all. */
 static int open_mapped(pid_t pid, const struct mapping *map, bool *permitted)
 {
-	char path[96];
+	char link[TARGET_FILE_LINK];
 
-	snprintf(path, sizeof path, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid, map->start, map->end);
-	AUTO_CLOSE int fd = open(path, O_PATH | O_CLOEXEC);
+	target_file_link(pid, map, link);
+	AUTO_CLOSE int fd = open(link, O_PATH | O_CLOEXEC);
 	*permitted = fd >= 0 || (errno != EPERM && errno != EACCES);
 	return open_regular(fd);
 }

@@ -14,6 +14,11 @@
 
 #include "maps/maps.h"
 
+#define TARGET_FILE_LINK 96u
+
+/* The link that leads to the inode of a mapping, whatever became of its name; to follow it takes CAP_CHECKPOINT_RESTORE
+ * or CAP_SYS_ADMIN, to read it the right to trace the process. */
+void target_file_link(pid_t pid, const struct mapping *map, char link[TARGET_FILE_LINK]);
 /*
  * The file of a mapping of process pid, for reading: by /proc/PID/map_files, which leads to the mapped inode whatever
  * became of its name, and where that is not permitted by the name in the target's root directory, which is not left

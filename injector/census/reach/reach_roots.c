@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "census/reach/reach_roots.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+
+#include "maps/target_file.h"
 
 #define STACK_BYTES_MAX (64ull << 20)
 
@@ -32,11 +32,11 @@ bool roots_have_huge_pages(const struct maps *maps)
 /* Bytes of the memory behind a mapping, whoever has touched it; UINT64_MAX: not told. */
 static uint64_t object_bytes(pid_t pid, const struct mapping *m)
 {
-	char path[80];
+	char link[TARGET_FILE_LINK];
 	struct stat st;
 
-	snprintf(path, sizeof path, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, m->start, m->end);
-	return stat(path, &st) == 0 ? (uint64_t)st.st_blocks * 512 : UINT64_MAX;
+	target_file_link(pid, m, link);
+	return stat(link, &st) == 0 ? (uint64_t)st.st_blocks * 512 : UINT64_MAX;
 }
 
 uint64_t roots_unseen_shared(const struct maps *maps, const struct resident_pages *pages, pid_t pid)

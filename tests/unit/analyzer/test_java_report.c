@@ -28,13 +28,7 @@ static char *stack_of(const struct report *r, const struct report_row *row)
 
 static const struct report_row *row_of(const struct report *r, const char *stack)
 {
-	for (size_t i = 0; i < r->rows.count; i++)
-		if (!strcmp(stack_of(r, &r->rows.list[i]), stack))
-			return &r->rows.list[i];
-	for (size_t i = 0; i < r->rows.count; i++)
-		print_error("%s\n", stack_of(r, &r->rows.list[i]));
-	fail_msg("no row %s", stack);
-	return NULL;
+	return row_of_text(r, stack, stack_of);
 }
 
 #define OWN "com.shop:Frames.decode:31 < com.shop:Handler.h\xc3\xa9\x1b[1m:88 < (no package):Main.main:7"

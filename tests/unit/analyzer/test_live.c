@@ -412,40 +412,56 @@ static void test_lines_fit(void **state)
 	assert_line(&l, 50, "512 B - ");
 }
 
-/* The head has the private memory, by the kernel, and a bar for each of the last looks. */
-static void test_head_shows_memory_and_trend(void **state)
-{
-	static const double trend[] = { 1, 2, 4 };
+/* What a screen is drawn of. */
+struct scene {
 	struct dump_builder b;
 	struct live_heap heap;
 	struct live_names names;
 	struct live_rows rows;
+	struct live_frame frame;
+};
+
+static void scene_of(struct scene *s, uint64_t private_latest_bytes)
+{
+	build(&s->b, true);
+	dump_builder_header(&s->b)->private_latest_bytes = private_latest_bytes;
+	assert_int_equal(live_heap_init(&s->heap, NULL), 0);
+	live_names_init(&s->names, false);
+	look(&s->heap, &s->b, false);
+	assert_int_equal(live_rows_make(&s->rows, &s->heap, &s->names, LIVE_SORT_LIVE, live_rows_level(0.95, 0)), 0);
+	s->frame = no_frame;
+	s->frame.heap = &s->heap;
+	s->frame.rows = &s->rows;
+	s->frame.names = &s->names;
+	s->frame.confidence = 0.95;
+}
+
+static void scene_done(struct scene *s)
+{
+	live_rows_done(&s->rows);
+	live_names_done(&s->names);
+	live_heap_done(&s->heap);
+	dump_builder_done(&s->b);
+}
+
+/* The head has the private memory, by the kernel, and a bar for each of the last looks. */
+static void test_head_shows_memory_and_trend(void **state)
+{
+	static const double trend[] = { 1, 2, 4 };
+	struct scene s;
 	char *text;
 	size_t size;
 
 	(void)state;
-	build(&b, true);
-	dump_builder_header(&b)->private_latest_bytes = 3 << 20;
-	assert_int_equal(live_heap_init(&heap, NULL), 0);
-	live_names_init(&names, false);
-	look(&heap, &b, false);
-	assert_int_equal(live_rows_make(&rows, &heap, &names, LIVE_SORT_LIVE, live_rows_level(0.95, 0)), 0);
-	struct live_frame frame = no_frame;
-	frame.heap = &heap;
-	frame.rows = &rows;
-	frame.names = &names;
-	frame.confidence = 0.95;
-	frame.trend = trend;
-	frame.trend_count = 3;
+	scene_of(&s, 3 << 20);
+	s.frame.trend = trend;
+	s.frame.trend_count = 3;
 	FILE *out = open_memstream(&text, &size);
-	live_screen_write(&frame, 200, 24, false, out);
+	live_screen_write(&s.frame, 200, 24, false, out);
 	fclose(out);
 	assert_non_null(strstr(text, "  private memory 3.00 MiB  \u2583\u2585\u2588"));
 	free(text);
-	live_rows_done(&rows);
-	live_names_done(&names);
-	live_heap_done(&heap);
-	dump_builder_done(&b);
+	scene_done(&s);
 }
 
 static char *drawn(const struct live_frame *frame, size_t lines)
@@ -462,53 +478,38 @@ static char *drawn(const struct live_frame *frame, size_t lines)
 /* Of two stacks the rows, those with a text, and all frames of one. */
 static void test_screen_shows_a_filter_and_a_whole_stack(void **state)
 {
-	struct dump_builder b;
-	struct live_heap heap;
-	struct live_names names;
-	struct live_rows rows;
+	struct scene s;
 	bool left;
 
 	(void)state;
-	build(&b, true);
-	assert_int_equal(live_heap_init(&heap, NULL), 0);
-	live_names_init(&names, false);
-	look(&heap, &b, false);
-	assert_int_equal(live_rows_make(&rows, &heap, &names, LIVE_SORT_LIVE, live_rows_level(0.95, 0)), 0);
-	struct live_frame frame = no_frame;
-	frame.heap = &heap;
-	frame.rows = &rows;
-	frame.names = &names;
-	frame.confidence = 0.95;
-	frame.choice.chosen = 1;
-	char *text = drawn(&frame, 24);
+	scene_of(&s, 0);
+	s.frame.choice.chosen = 1;
+	char *text = drawn(&s.frame, 24);
 	assert_non_null(strstr(text, " 0x400100 < "));
 	assert_non_null(strstr(text, ">0x400300 < "));
 	free(text);
-	frame.whole = live_rows_largest(&heap, &names, &rows.list[1]);
-	frame.choice.whole = true;
-	text = drawn(&frame, 24);
+	s.frame.whole = live_rows_largest(&s.heap, &s.names, &s.rows.list[1]);
+	s.frame.choice.whole = true;
+	text = drawn(&s.frame, 24);
 	assert_non_null(strstr(text, "0x400300\033[K\r\n0x"));
 	assert_null(strstr(text, "0x400100\033"));
 	free(text);
-	frame.choice.line = 1; /* scrolled */
-	text = drawn(&frame, 24);
+	s.frame.choice.line = 1; /* scrolled */
+	text = drawn(&s.frame, 24);
 	assert_null(strstr(text, "0x400300"));
 	free(text);
-	assert_int_equal(live_names_whole(&heap, frame.whole, 0, 0, NULL, NULL), frame.whole->place_count);
-	live_rows_filter(&rows, &heap, &names, "0X400300");
-	assert_int_equal(rows.count, 1);
-	assert_ptr_equal(rows.list[0].figures, frame.whole);
-	live_rows_filter(&rows, &heap, &names, "nothing");
-	assert_int_equal(rows.count, 0);
-	live_rows_done(&rows);
-	live_names_set(&names, &heap, BY_MODULE); /* a sum of both: the larger one */
-	assert_int_equal(live_names_group(&names, &heap, SIZE_MAX, &left), 0);
-	assert_int_equal(live_rows_make(&rows, &heap, &names, LIVE_SORT_LIVE, live_rows_level(0.95, 1)), 0);
-	assert_ptr_equal(live_rows_largest(&heap, &names, &rows.list[0]), stack_with(&heap, 0x400100));
-	live_rows_done(&rows);
-	live_names_done(&names);
-	live_heap_done(&heap);
-	dump_builder_done(&b);
+	assert_int_equal(live_names_whole(&s.heap, s.frame.whole, 0, 0, NULL, NULL), s.frame.whole->place_count);
+	live_rows_filter(&s.rows, &s.heap, &s.names, "0X400300");
+	assert_int_equal(s.rows.count, 1);
+	assert_ptr_equal(s.rows.list[0].figures, s.frame.whole);
+	live_rows_filter(&s.rows, &s.heap, &s.names, "nothing");
+	assert_int_equal(s.rows.count, 0);
+	live_rows_done(&s.rows);
+	live_names_set(&s.names, &s.heap, BY_MODULE); /* a sum of both: the larger one */
+	assert_int_equal(live_names_group(&s.names, &s.heap, SIZE_MAX, &left), 0);
+	assert_int_equal(live_rows_make(&s.rows, &s.heap, &s.names, LIVE_SORT_LIVE, live_rows_level(0.95, 1)), 0);
+	assert_ptr_equal(live_rows_largest(&s.heap, &s.names, &s.rows.list[0]), stack_with(&s.heap, 0x400100));
+	scene_done(&s);
 }
 
 /* Whatever the target is called, nothing acts on the terminal, and no line is longer than the screen. */

@@ -130,6 +130,19 @@ static inline const struct report_row *row_with(const struct report *r, uint64_t
 	return NULL;
 }
 
+/* The row whose frames are this text, as a test writes them. */
+static inline const struct report_row *row_of_text(const struct report *r, const char *stack,
+                                                   char *(*text)(const struct report *r, const struct report_row *row))
+{
+	for (size_t i = 0; i < r->rows.count; i++)
+		if (!strcmp(text(r, &r->rows.list[i]), stack))
+			return &r->rows.list[i];
+	for (size_t i = 0; i < r->rows.count; i++)
+		print_error("%s\n", text(r, &r->rows.list[i]));
+	fail_msg("no row %s", stack);
+	return NULL;
+}
+
 static inline void compare(struct report *r, struct dump_builder *old, struct dump_builder *new)
 {
 	struct report_options options = { .confidence = 0.95, .diff = true, .verbose = true };
