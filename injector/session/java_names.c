@@ -24,6 +24,7 @@ struct poll {
 	struct dump_writer *w;
 	uint64_t unloads; /* as it began */
 	uint64_t until_ns;
+	bool last; /* of the session */
 };
 
 static uint64_t unloads_now(struct java_names *n)
@@ -168,22 +169,25 @@ static bool known_before(const struct poll *p, const struct java_word *word, con
 	return known->since + 1 < word->poll || (of_age && known->since <= p->n->age_poll);
 }
 
-/* Of a frame of the interpreter: is its Method the one that was recorded? */
-static bool is_proved(struct poll *p, const struct java_word *word, uint32_t id)
+/* Of a frame of the interpreter: is its Method the one that was recorded? 0: that cannot be proved. -EAGAIN: the next
+ * look may prove it. */
+static int is_proved(struct poll *p, const struct java_word *word, uint32_t id)
 {
 	struct java_names *n = p->n;
 	const struct java_known *known = known_method(n, n->list[0].method);
 	uint64_t now = unloads_now(n);
 
 	if (now == NO_COUNT)
-		return false;
+		return 0;
 	if (now == word->unloads)
-		return true;
-	return known && !known->gone && known->id == id && known->unloads == now && known_before(p, word, known);
+		return 1;
+	if (!known || known->gone || known->id != id || !known_before(p, word, known))
+		return 0;
+	return known->unloads == now ? 1 : p->last ? 0 : -EAGAIN;
 }
 
-/* False: there is no room. */
-static bool write_word(struct poll *p, struct java_word *word, uint32_t count)
+/* -ENOSPC: there is no room. -EAGAIN: it waits for the next look. */
+static int write_word(struct poll *p, struct java_word *word, uint32_t count)
 {
 	struct dump_java_call calls[DUMP_JAVA_DEPTH_MAX];
 	struct java_names *n = p->n;
@@ -193,20 +197,24 @@ static bool write_word(struct poll *p, struct java_word *word, uint32_t count)
 		int32_t line = n->list[i].place.line;
 		calls[i] = (struct dump_java_call){ method_id(p, &n->list[i]), line > 0 ? line : 0 };
 		if (!calls[i].method)
-			return false;
+			return -ENOSPC;
 	}
 	if (!java_frame_is_compiled(&n->view, word->frame)) {
-		const bool proved = is_proved(p, word, calls[0].method);
+		const int proved = is_proved(p, word, calls[0].method);
+		if (proved < 0)
+			return proved;
 		keep_method(p, n->list[0].method, calls[0].method);
 		if (!proved) {
 			n->unsure++;
-			return true;
+			return 0;
 		}
 		word->method = n->list[0].method;
 	}
 	return has_room(n, sizeof(struct dump_java_calls) + count * sizeof *calls) &&
-	       dump_writer_java_calls(p->w, word->frame, word->method ? DUMP_JAVA_INTERPRETED : 0, calls, count,
-	                              &word->record, &e) == 0;
+	                       dump_writer_java_calls(p->w, word->frame, word->method ? DUMP_JAVA_INTERPRETED : 0,
+	                                              calls, count, &word->record, &e) == 0
+	               ? 0
+	               : -ENOSPC;
 }
 
 /* False: it is to be tried again. */
@@ -221,23 +229,34 @@ static bool name_word(struct poll *p, struct java_word *word)
 		rc = java_frame_read(&n->view, word->frame, n->list, &count, &e);
 	if (rc && rc != -ENOENT && ++word->tries < TRIES_MAX)
 		return false;
-	if (rc)
+	if (rc) {
 		n->gone++;
-	else if (!write_word(p, word, count))
-		n->no_room++;
-	else
-		n->named += word->record != 0;
+		return true;
+	}
+	rc = write_word(p, word, count);
+	if (rc == -EAGAIN) {
+		word->look = n->looks + 1;
+		return false;
+	}
+	n->no_room += rc == -ENOSPC;
+	n->named += word->record != 0;
 	return true;
 }
 
-static void name_words(struct poll *p, bool last)
+static bool waits(const struct poll *p, const struct java_word *word)
+{
+	return word->look > p->n->looks && !p->last;
+}
+
+static void name_words(struct poll *p)
 {
 	struct java_names *n = p->n;
 	uint32_t left = 0;
 
 	for (uint32_t i = 0; i < n->pending_count; i++) {
+		struct java_word *word = &n->words[n->pending[i]];
 		bool late = monotonic_ns() > p->until_ns;
-		if (late || (!name_word(p, &n->words[n->pending[i]]) && !last))
+		if (late || waits(p, word) || (!name_word(p, word) && !p->last))
 			n->pending[left++] = n->pending[i];
 	}
 	n->pending_count = left;
@@ -288,9 +307,9 @@ static bool is_to_be_looked_at(const struct poll *p, const struct java_known *kn
 }
 
 /* As far as there is time; the rest at the next polls. What the last one does not reach counts as gone. */
-static void look_at_known(struct poll *p, struct java_loaded *loaded, bool last)
+static void look_at_known(struct poll *p, struct java_loaded *loaded)
 {
-	const uint64_t until_ns = monotonic_ns() + (last ? JAVA_LAST_NS : JAVA_POLL_NS);
+	const uint64_t until_ns = monotonic_ns() + (p->last ? JAVA_LAST_NS : JAVA_POLL_NS);
 	struct java_names *n = p->n;
 	bool any = false;
 
@@ -299,7 +318,7 @@ static void look_at_known(struct poll *p, struct java_loaded *loaded, bool last)
 		if (!is_to_be_looked_at(p, known))
 			continue;
 		const bool late = monotonic_ns() > until_ns;
-		if (late && !last)
+		if (late && !p->last)
 			break;
 		const bool gone = late || !still_is(n, loaded, known);
 		if (gone && unloads_now(n) == NO_COUNT)
@@ -313,28 +332,44 @@ static void look_at_known(struct poll *p, struct java_loaded *loaded, bool last)
 		drop_names(p);
 }
 
-static void look_again(struct poll *p, bool last)
+static bool is_behind(const struct poll *p)
+{
+	for (uint32_t i = 0; i < p->n->known_count; i++)
+		if (is_to_be_looked_at(p, &p->n->known[i]))
+			return true;
+	return false;
+}
+
+static void look_again(struct poll *p)
 {
 	struct java_names *n = p->n;
+	const uint64_t began_ns = monotonic_ns();
 	struct java_loaded loaded;
 	struct err e;
-	bool any = false;
 	int rc = -EINVAL;
 
-	for (uint32_t i = 0; i < n->known_count && !any; i++)
-		any = is_to_be_looked_at(p, &n->known[i]);
-	for (unsigned look = 0; any && look < LOOKS && rc && rc != -ENOENT; look++) {
+	if (!is_behind(p)) {
+		n->behind_ns = 0;
+		return;
+	}
+	if (!n->behind_ns)
+		n->behind_ns = began_ns;
+	if (began_ns < n->rest_until_ns && !p->last)
+		return;
+	for (unsigned look = 0; look < LOOKS && rc && rc != -ENOENT; look++) {
 		rc = java_loaded_read(&loaded, &n->view, &e);
 		if (rc)
 			java_loaded_done(&loaded);
 	}
-	if (!any)
-		return;
 	if (rc)
 		loaded = (struct java_loaded){ 0 }; /* then no class is */
-	if (rc == 0 || rc == -ENOENT || last)
-		look_at_known(p, &loaded, last);
+	if (rc == 0 || rc == -ENOENT || p->last)
+		look_at_known(p, &loaded);
 	java_loaded_done(&loaded);
+	n->looks++;
+	if (!is_behind(p))
+		n->behind_ns = 0;
+	n->rest_until_ns = monotonic_ns() + JAVA_LOOK_PAUSE * (monotonic_ns() - began_ns);
 }
 
 /* Frames that come from now on are other ones. */
@@ -348,7 +383,7 @@ static void change_age(struct poll *p)
 
 void java_names_poll(struct java_names *n, struct dump_writer *w, const struct target_memory *tm, bool last)
 {
-	struct poll p = { .n = n, .w = w };
+	struct poll p = { .n = n, .w = w, .last = last };
 	struct budget budget;
 	struct err e;
 
@@ -362,11 +397,11 @@ void java_names_poll(struct java_names *n, struct dump_writer *w, const struct t
 		return; /* the process is gone, or about to be */
 	}
 	n->polled_ns = last ? UINT64_MAX : monotonic_ns();
-	look_again(&p, last);
+	look_again(&p);
 	if (new_stacks_each(&n->stacks, w, last, on_stack, n, &e) < 0)
 		n->failed = true;
 	p.until_ns = monotonic_ns() + (last ? JAVA_LAST_NS : JAVA_POLL_NS);
-	name_words(&p, last);
+	name_words(&p);
 	n->gone += n->unsure;
 	if (n->unsure && n->counter)
 		change_age(&p);
@@ -376,14 +411,15 @@ void java_names_poll(struct java_names *n, struct dump_writer *w, const struct t
 
 bool java_names_ended(struct java_names *n, struct dump_writer *w)
 {
-	struct poll p = { .n = n, .w = w };
+	struct poll p = { .n = n, .w = w, .unloads = n->unloads };
 	const uint64_t now = monotonic_ns();
+	const bool held_up = now > n->polled_ns && now - n->polled_ns > JAVA_HELD_UP_NS;
+	const bool behind = n->behind_ns && now - n->behind_ns > JAVA_HELD_UP_NS;
 	const uint32_t named = n->named;
 
-	if (n->polled_ns >= now || now - n->polled_ns <= JAVA_HELD_UP_NS)
-		return false;
 	for (uint32_t i = 0; i < n->known_count; i++)
-		n->known[i].gone = true;
-	drop_names(&p);
+		n->known[i].gone |= held_up || (behind && is_to_be_looked_at(&p, &n->known[i]));
+	if (held_up || behind)
+		drop_names(&p);
 	return n->named != named;
 }

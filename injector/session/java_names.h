@@ -13,11 +13,13 @@
  *
  * When classes have been unloaded, all Methods that are known are looked at again: where one is not what it was, or its
  * class is not loaded any more (java_loaded.h), a later sample may have the same frame and mean another, so the frame
- * loses its name (dump_java_calls.gone). Code and
- * Methods that had gone before they could be named have no name either.
+ * loses its name (dump_java_calls.gone). Code and Methods that had gone before they could be named have no name either.
+ * A look costs what the JVM has of classes, so after one there is none for JAVA_LOOK_PAUSE times as long as it took;
+ * frames that it could prove wait for the next.
  *
  * A JVM that ends takes what is looked at with it. What was unloaded since the last poll is not known then: mostly that
- * is a fifth of a second ago. Where it is longer, as memattach was held up, no Method keeps its name.
+ * is a fifth of a second ago. Where it is longer than JAVA_HELD_UP_NS, as memattach was held up, no Method keeps its
+ * name; where it is only the look that waits, none that it would have looked at.
  *
  * Bounded: frames and methods by number, the region JAVA by a part of the dump, a poll by time; what had no room stays
  * without a name, and that is said once.
@@ -33,6 +35,7 @@
 
 #define JAVA_POLL_NS 20000000ull  /* how long one poll names frames, and how long it looks at Methods again */
 #define JAVA_LAST_NS 500000000ull /* … and the last one */
+#define JAVA_LOOK_PAUSE 20u
 #define JAVA_HELD_UP_NS 1000000000ull
 
 /* A frame of the stacks. */
@@ -43,6 +46,7 @@ struct java_word {
 	uint64_t record;  /* offset of its dump_java_calls, 0: none */
 	uint64_t method;  /* that the interpreter runs in it, once it is named; else 0 */
 	uint32_t tries;
+	uint32_t look; /* number of the one that it waits for, 0: of none */
 };
 
 /* A Method that was proved. */
@@ -73,6 +77,9 @@ struct java_names {
 	struct string_table methods; /* name and file; the id is the number + 1 */
 	uint64_t bytes, bytes_max;   /* of the records */
 	uint32_t next_look;          /* at what is known, once classes have been unloaded */
+	uint32_t looks;              /* that have been */
+	uint64_t rest_until_ns;      /* from these */
+	uint64_t behind_ns;          /* since when classes have been unloaded that no look knows of, 0: none have */
 	uint64_t age_poll;           /* that has changed the age */
 	uint32_t unsure;             /* frames of this poll that could not be proved */
 	uint32_t named, gone, no_room;

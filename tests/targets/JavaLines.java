@@ -123,6 +123,9 @@ public class JavaLines {
         final long ms = storms ? Long.parseLong(arguments[1]) : 0;
         final byte[] shape = storms ? Files.readAllBytes(new File(arguments[0]).toPath()) : null;
         final long[] rounds = new long[1];
+        final Class<?>[] held = new Class<?>[storms ? Integer.parseInt(arguments[2]) : 0];
+        for (int i = 0; i < held.length; i++)
+            held[i] = new One(shape, i % STORMS).make();
         Thread worker = new Thread(() -> {
             try {
                 for (int n = 0; !Thread.interrupted(); n++, rounds[0]++)
@@ -140,6 +143,6 @@ public class JavaLines {
         new Scanner(System.in).nextLine();
         worker.interrupt();
         worker.join();
-        System.out.println("OK " + rounds[0]);
+        System.out.println("OK " + rounds[0] + " beside " + held.length);
     }
 }

@@ -149,7 +149,7 @@ void session_name_java(struct session *s, bool last)
 void session_end_java(struct session *s)
 {
 	if (s->java_names && java_names_ended(s->java_names, &s->recording.dump))
-		note(s,
-		     "names of Java methods that the interpreter ran: memattach was held up as the JVM ended, and they "
-		     "may have been unloaded meanwhile");
+		note(s, "names of Java methods that the interpreter ran: memattach had not looked at them for a second "
+		        "as the "
+		        "JVM ended, and they may have been unloaded meanwhile");
 }
