@@ -79,15 +79,28 @@ static void state_begin(struct thread_state *thread, uint32_t rate)
 	state_draw(thread, rate);
 }
 
-/* Nothing could be drawn: the charge is undone, so that whoever works with the thread state finds what it left. */
-static uint32_t charge_lost(const struct hook_call *call, uint64_t tp, uint64_t charge)
+/*
+ * No thread state can be worked with: the call is not sampled, and counted if it should have been. Random numbers are
+ * of a stream of their own, since those of the thread state are somebody's at work.
+ *
+ * A charged state keeps no end that lies within these bytes: the next call would be sampled in place of this one, and
+ * counted as well. If it is below 0 without this charge, who works with it has charged it, and draws.
+ */
+static uint32_t charge_lost(const struct hook_call *call, uint64_t tp, uint64_t charge, uint32_t rate)
 {
-	if (call->thread) {
-		struct counter_row counters = counter_row(0, tp);
+	struct counter_row counters = counter_row(0, tp);
+	struct thread_state *thread = call->thread;
+	uint64_t random = thread_seed();
 
-		__atomic_fetch_add(&call->thread->remaining, charge, __ATOMIC_RELAXED);
-		counter_add(&counters, DUMP_COUNTER_lost_busy, 1);
+	if (thread) {
+		uint64_t before = __atomic_add_fetch(&thread->remaining, charge, __ATOMIC_RELAXED);
+
+		if (!(before >> 63))
+			remaining_store(thread, exponential_draw(&random, thread->rate_bytes));
+	} else if (exponential_draw(&random, rate) >= charge) {
+		return 0;
 	}
+	counter_add(&counters, DUMP_COUNTER_lost_busy, 1);
 	return 0;
 }
 
@@ -107,7 +120,7 @@ uint32_t sampler_charge(const struct hook_call *call, uint64_t size)
 	}
 	thread = thread_state_acquire(tp, call->sp, &fresh);
 	if (!thread)
-		return charge_lost(call, tp, charge);
+		return charge_lost(call, tp, charge, rate);
 	charged = thread == call->thread && !fresh;
 	if (fresh) {
 		known_stacks_learn(tp);

@@ -13,6 +13,7 @@
 #include "fixture.h"
 #include "trampoline_setup.h"
 #include "sampler.h"
+#include "thread_state.h"
 
 static struct fixture f;
 
@@ -205,6 +206,63 @@ static void test_a_handler_that_charges_a_borrowing_state(void **state)
 	end();
 }
 
+/*
+ * A signal handler within a hook finds the state busy. What it loses is counted, by its probability, and is not made up
+ * for by a sample of the next call. 5 standard deviations.
+ */
+static void test_a_busy_state_loses_its_share_and_no_more(void **state)
+{
+	enum { N = 40000, SIZE = 300, RATE = 1000 };
+	const double p = -expm1(-(double)SIZE / RATE), sd = sqrt(N * p * (1 - p));
+	struct thread_state *near;
+	uint64_t here, before, taken = 0;
+
+	(void)state;
+	start(RATE, 5);
+	sampled(1);
+	near = &trampolines_shared->near;
+	for (int i = 0; i < N; i++) {
+		near->busy = (uint64_t)&here + 64; /* of a frame above */
+		near->remaining -= SIZE;
+		if (near->remaining >> 63)
+			assert_int_equal(
+				sampler_charge(&(struct hook_call){ .sp = (uint64_t)&here, .thread = near }, SIZE), 0);
+		near->busy = 0;
+		taken += sampled(SIZE);
+	}
+	assert_true(fabs((double)fixture_counter(&f, DUMP_COUNTER_lost_busy) - N * p) < 5 * sd);
+	assert_true(fabs((double)taken - N * p) < 5 * sd);
+
+	/* Whoever is interrupted may have charged it already: that is left alone. */
+	near->busy = (uint64_t)&here + 64; /* of a frame above */
+	before = near->remaining = (uint64_t)-20;
+	near->remaining -= SIZE;
+	assert_int_equal(sampler_charge(&(struct hook_call){ .sp = (uint64_t)&here, .thread = near }, SIZE), 0);
+	assert_int_equal(near->remaining, before);
+	near->busy = 0;
+	end();
+}
+
+/* Where a thread gets no state at all, its calls are counted by their probability as well. 5 standard deviations. */
+static void test_calls_without_a_state_are_lost_by_their_probability(void **state)
+{
+	enum { N = 20000, SIZE = 300, RATE = 1000 };
+	const double p = -expm1(-(double)SIZE / RATE);
+
+	(void)state;
+	start(RATE, 6);
+	trampolines_shared->near.busy = 1;
+	for (int i = 0; i < THREAD_STATE_ARRAY; i++)
+		thread_states[i].busy = 1;
+	for (int i = 0; i < N; i++)
+		assert_false(sampled(SIZE));
+	assert_true(fabs((double)fixture_counter(&f, DUMP_COUNTER_lost_busy) - N * p) < 5 * sqrt(N * p * (1 - p)));
+	trampolines_shared->near.busy = 0;
+	for (int i = 0; i < THREAD_STATE_ARRAY; i++)
+		thread_states[i].busy = 0;
+	end();
+}
+
 static void test_seed_decides(void **state)
 {
 	uint64_t a = fingerprint(42);
@@ -223,6 +281,8 @@ int main(void)
 		cmocka_unit_test(test_threads_are_independent),
 		cmocka_unit_test(test_threads_that_end_bias_nothing),
 		cmocka_unit_test(test_a_handler_that_charges_a_borrowing_state),
+		cmocka_unit_test(test_a_busy_state_loses_its_share_and_no_more),
+		cmocka_unit_test(test_calls_without_a_state_are_lost_by_their_probability),
 		cmocka_unit_test(test_seed_decides),
 	};
 
