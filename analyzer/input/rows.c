@@ -21,9 +21,7 @@ static int fill(const struct rows *rows, struct report_row *row, const uint64_t 
 	row->frames = bytes ? malloc(bytes) : NULL;
 	row->change = rows->changes ? calloc(1, sizeof *row->change) : NULL;
 	row->leak = rows->leaks ? calloc(1, sizeof *row->leak) : NULL;
-	row->plan = rows->plans ? calloc(1, sizeof *row->plan) : NULL;
-	if ((bytes && !row->frames) || (rows->changes && !row->change) || (rows->leaks && !row->leak) ||
-	    (rows->plans && !row->plan))
+	if ((bytes && !row->frames) || (rows->changes && !row->change) || (rows->leaks && !row->leak))
 		return -ENOMEM;
 	if (bytes)
 		memcpy(row->frames, places, bytes);
@@ -76,17 +74,22 @@ void slack_add(struct slack *slack, uint64_t size, uint64_t usable, double p)
 }
 
 /* At another rate q the variance is the sum of x^2 (1 - q) / q over all blocks, which that of x^2 (1 - q) / (q p) over
- * samples estimates; likewise what is seen. */
+ * samples estimates; likewise what is seen. At half of a rate what is missed, 1 - q, is the square of what it was. */
 void row_plan_add(struct row_plan *plan, uint64_t size, enum report_figure f, double p, uint64_t rate)
 {
 	double x = f == FIGURE_LIVE_BYTES || f == FIGURE_ALLOCATED_BYTES ? (double)size : 1;
+	double weighted = x / p;
+	int k = PLAN_RATES - 1;
 
-	plan->value += x / p;
-	for (int k = 0; k < PLAN_RATES && 1ull << k < 4 * rate; k++) {
-		double q = estimate_probability(size, 1ull << k);
-		plan->variance[k] += x * x * (1 - q) / (q * p);
-		plan->seen[k] += x * q / p;
+	while (k > 0 && 1ull << k >= 4 * rate)
+		k--;
+	plan->value += weighted;
+	for (double q = estimate_probability(size, 1ull << k); k > 0 && q < 1; q *= 2 - q, k--) {
+		plan->variance[k] += weighted * x * (1 - q) / q;
+		plan->seen[k] += weighted * q;
 	}
+	for (; k >= 0; k--)
+		plan->seen[k] += weighted;
 }
 
 void slack_merge(struct slack *into, const struct slack *from)
@@ -112,6 +115,16 @@ static void plan_merge(struct row_plan *into, const struct row_plan *from)
 	}
 }
 
+void row_take_plan(struct report_row *row, struct row_plan **plan)
+{
+	if (*plan && row->plan) {
+		plan_merge(row->plan, *plan);
+	} else if (*plan) {
+		row->plan = *plan;
+		*plan = NULL;
+	}
+}
+
 static void change_merge(struct row_change *into, const struct row_change *from)
 {
 	for (int f = 0; f < FIGURE_COUNT; f++) {
@@ -129,8 +142,6 @@ void row_merge(struct report_row *into, const struct report_row *from)
 		change_merge(into->change, from->change);
 	if (into->leak && from->leak)
 		leak_merge(into->leak, from->leak);
-	if (into->plan && from->plan)
-		plan_merge(into->plan, from->plan);
 	slack_merge(&into->slack, &from->slack);
 	free_tally_merge(&into->frees, &from->frees);
 	into->times.peak[FIGURE_LIVE_BYTES] += from->times.peak[FIGURE_LIVE_BYTES];

@@ -50,7 +50,7 @@ struct report_row {
 	struct slack slack;
 	struct row_change *change; /* NULL: nothing is compared */
 	struct leak_tally *leak;   /* NULL: nobody looks for leaks */
-	struct row_plan *plan;     /* NULL: nothing is planned */
+	struct row_plan *plan;     /* NULL: nothing is planned, or there is no sample */
 	struct free_tally frees;   /* how the records of its blocks ended */
 	struct row_times times;
 	double smallest[2]; /* size of a sample: of the newer dumps, of the older one; 0: there is none */
@@ -76,7 +76,6 @@ struct rows {
 	size_t count;
 	bool changes;      /* rows have a change: to be set before the first */
 	bool leaks;        /* the same of a leak, */
-	bool plans;        /* and of a plan */
 	struct map row_of; /* hash of the frames -> row; collisions step by one */
 };
 
@@ -91,7 +90,9 @@ void row_plan_add(struct row_plan *plan, uint64_t size, enum report_figure figur
 void slack_merge(struct slack *into, const struct slack *from);
 /* The same of what was lost. */
 void lost_merge(struct estimate_sum into[2], const struct estimate_sum from[2]);
-/* Adds all that is summed up; of change, leak and plan, if both have one. */
+/* Adds *plan, which may be NULL, to the row's; a row that has none takes it, and *plan becomes NULL. */
+void row_take_plan(struct report_row *row, struct row_plan **plan);
+/* Adds all that is summed up but plans; of change and leak, if both have one. */
 void row_merge(struct report_row *into, const struct report_row *from);
 void row_done(struct report_row *row);
 void rows_done(struct rows *rows);

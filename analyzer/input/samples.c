@@ -101,7 +101,7 @@ static int add_stack(struct samples *s, uint32_t reference)
 	if (s->times)
 		s->times[s->count] = (struct row_times){ 0 };
 	if (s->plans)
-		s->plans[s->count] = (struct row_plan){ 0 };
+		s->plans[s->count] = NULL;
 	r = map_put(&s->stack_of, reference, (uint32_t)s->count);
 	if (!r)
 		s->count++;
@@ -261,12 +261,17 @@ static void add_to_times(struct samples *s, const struct sample *sample, bool li
 	times->peak[FIGURE_LIVE_COUNT] += 1 / half;
 }
 
-static void add_to_plan(struct samples *s, const struct sample *sample, bool live, double p)
+static int add_to_plan(struct samples *s, const struct sample *sample, bool live, double p)
 {
 	enum report_figure f = s->options.planned;
+	struct row_plan **plan = &s->plans[sample->number];
 
-	if (f <= FIGURE_LIVE_COUNT ? live : is_born_in(&s->options, sample))
-		row_plan_add(&s->plans[sample->number], sample->size, f, p, s->rate);
+	if (!(f <= FIGURE_LIVE_COUNT ? live : is_born_in(&s->options, sample)))
+		return 0;
+	if (!*plan && !(*plan = calloc(1, sizeof **plan)))
+		return -ENOMEM;
+	row_plan_add(*plan, sample->size, f, p, s->rate);
+	return 0;
 }
 
 static void add_to_class(struct samples *s, const struct sample *sample, bool live, double p)
@@ -370,8 +375,8 @@ static int add_sample(struct samples *s, const struct sample *sample)
 		add_to_class(s, sample, live, p);
 	if (s->times && !tally->out)
 		add_to_times(s, sample, live, p);
-	if (s->plans)
-		add_to_plan(s, sample, live, p);
+	if (s->plans && add_to_plan(s, sample, live, p))
+		return -ENOMEM;
 	if (s->windows)
 		add_to_window(&s->windows[sample->number], o, sample, live, p);
 	if (o->leaks)
@@ -482,6 +487,8 @@ static int read_records(struct samples *s)
 
 static void clear(struct samples *s)
 {
+	for (size_t i = 0; s->plans && i < s->count; i++)
+		free(s->plans[i]);
 	free(s->tallies);
 	free(s->lives);
 	free(s->windows);

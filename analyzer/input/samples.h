@@ -95,7 +95,7 @@ struct samples {
 	struct window_part *windows;                /* NULL: not asked for */
 	struct leak_tally *leaks;                   /* NULL: not asked for */
 	struct row_times *times;                    /* NULL: not asked for */
-	struct row_plan *plans;                     /* NULL: not asked for */
+	struct row_plan **plans;                    /* NULL: not asked for; of a stack without a sample, too */
 	struct threads threads;                     /* empty: not asked for */
 	struct classes classes;                     /* empty: not asked for */
 	struct estimate_sum left_out[FIGURE_COUNT]; /* by what their records say, whatever their stack is */

@@ -155,7 +155,6 @@ static void take_samples(const struct build *b, struct part *part, size_t number
 		part->leak = s->leaks[number];
 	if (s->times)
 		part->row.times = s->times[number];
-	part->row.plan = s->plans ? &s->plans[number] : NULL;
 	for (int f = 0; f <= FIGURE_LIVE_COUNT; f++) {
 		part->row.sum[f] = s->lives[number].sum[f];
 		if (!s->windows)
@@ -271,6 +270,8 @@ static int make_rows(struct build *b)
 			row_merge(&b->whole, &part.row);
 		row->out = b->samples.tallies[i].out;
 		row_merge(row, &part.row);
+		if (b->samples.plans)
+			row_take_plan(row, &b->samples.plans[i]);
 		uint32_t reference = b->samples.tallies[i].reference;
 		index_list_join(r->spans.cells, &row->spans, spans_of(&r->spans, reference));
 		index_list_join(r->stack_threads.parts, &row->threads, stack_threads_of(&r->stack_threads, reference));

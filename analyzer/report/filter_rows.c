@@ -21,7 +21,7 @@ static void drop_rows(struct rows *rows)
 	map_done(&rows->row_of); /* it knows the old places */
 }
 
-static int add_shorter(struct report *r, struct rows *rows, const struct report_row *old)
+static int add_shorter(struct report *r, struct rows *rows, struct report_row *old)
 {
 	uint64_t places[STACK_PLACES_MAX];
 	bool cut;
@@ -34,6 +34,7 @@ static int add_shorter(struct report *r, struct rows *rows, const struct report_
 		return -ENOMEM;
 	uint32_t flags = row->flags | (cut ? 0 : old->flags);
 	row_merge(row, old);
+	row_take_plan(row, &old->plan);
 	index_list_join(r->spans.cells, &row->spans, old->spans);
 	index_list_join(r->stack_threads.parts, &row->threads, old->threads);
 	row->flags = flags; /* where it ends is what the user wanted */
@@ -61,7 +62,7 @@ int filter_rows(struct report *r)
 	if (!o->hide && !o->show_from)
 		return 0;
 	for (size_t i = 0; !s && i < r->rows.count; i++) {
-		const struct report_row *row = &r->rows.list[i];
+		struct report_row *row = &r->rows.list[i];
 		for (size_t k = i; r->symbols && i % REPORT_AHEAD == 0 && k < r->rows.count && k < i + REPORT_AHEAD;
 		     k++)
 			symbols_want(r->symbols, r->rows.list[k].frames, r->rows.list[k].frame_count);

@@ -82,7 +82,6 @@ int report_init(struct report *r, const struct report_options *options, struct e
 	int s = images_init(&r->images);
 	r->rows.changes = report_compares(r);
 	r->rows.leaks = options->leaks;
-	r->rows.plans = options->plan > 0;
 	if (!s && r->rows.changes) {
 		r->total.change = calloc(1, sizeof *r->total.change);
 		s = r->total.change ? 0 : -ENOMEM;

@@ -34,6 +34,29 @@ static void test_plan(void **state)
 	report_done(&r);
 }
 
+/* Stacks that differ in frames which are hidden are one row, with one plan. */
+static void test_rows_that_are_one_have_one_plan(void **state)
+{
+	struct dump_builder b;
+	struct report r;
+	uint32_t stacks[2];
+
+	(void)state;
+	dump_builder_init(&b, RATE, 1 << 14, 8, 1);
+	dump_builder_module(&b, 1, 0, 0x400000, 0x500000, "/usr/bin/main", NULL, 0, 0);
+	stacks[0] = dump_builder_stack(&b, frames_a, 2, 0);
+	stacks[1] = dump_builder_stack(&b, frames_b, 2, 0);
+	for (uint64_t i = 0; i < 400; i++)
+		dump_builder_sample(&b, stacks[i % 2], 64, RATE, 1);
+	make(&r, &b, (struct report_options){ .plan = 0.05, .filter = { .hide = "." } });
+	assert_int_equal(r.rows.count, 1);
+	struct report_plan plan = report_plan(&r, &r.rows.list[0]);
+	assert_true(plan.rate > RATE * 0.24 && plan.rate < RATE * 0.26);
+	assert_true(plan.seconds > 30 * 3.85 && plan.seconds < 30 * 4.15);
+	report_done(&r);
+	dump_builder_done(&b);
+}
+
 /* Who does as the plan says knows what was wanted: with few samples, where an interval of blocks allows for much, and
  * with many. */
 static void test_plan_comes_true(void **state)
@@ -79,6 +102,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_plan),
+		cmocka_unit_test(test_rows_that_are_one_have_one_plan),
 		cmocka_unit_test(test_plan_comes_true),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
