@@ -91,6 +91,6 @@ struct unseen_stacks unseen_stacks(const struct report *r, bool live)
 			sum.variance += n * unseen * unseen;
 	}
 	found.estimate = sum.value;
-	found.high = estimate_high_smooth(&sum, 2 * r->options.confidence - 1);
+	found.high = estimate_high_smooth(&sum, r->options.confidence);
 	return found;
 }

@@ -25,7 +25,7 @@ void unseen_fill_total(struct report *report);
  */
 struct unseen_stacks {
 	size_t stacks;         /* that are known, without a sample */
-	double estimate, high; /* bytes; one-sided, with the confidence of the report */
+	double estimate, high; /* bytes; an upper end as all others */
 };
 struct unseen_stacks unseen_stacks(const struct report *report, bool live);
 

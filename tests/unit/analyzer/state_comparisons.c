@@ -63,6 +63,87 @@ static void compare_equal(const struct pair *pair, struct random_source *random)
 		dump_builder_done(&dumps[side]);
 }
 
+/* Blocks of one stack whose sizes have a heavy tail (Pareto, 1.1), so that one of them may be a good part of all. */
+enum { TAIL_STACKS = 5, TAIL_BLOCKS = 8000 };
+static uint64_t tail_sizes[TAIL_STACKS][TAIL_BLOCKS];
+
+static double draw_tail(struct random_source *random)
+{
+	double all = 0;
+
+	for (unsigned i = 0; i < TAIL_STACKS * TAIL_BLOCKS; i++) {
+		double size = fmin(16 * pow(random_unit(random), -1 / 1.1), 64e6);
+		tail_sizes[i / TAIL_BLOCKS][i % TAIL_BLOCKS] = (uint64_t)size;
+		all += floor(size);
+	}
+	return all;
+}
+
+static double tail_of(int stack)
+{
+	double sum = 0;
+
+	for (unsigned i = 0; i < TAIL_BLOCKS; i++)
+		sum += (double)tail_sizes[stack][i];
+	return sum;
+}
+
+static void sample_tail(struct dump_builder *b, uint64_t rate, struct random_source *random)
+{
+	session_begin(b, rate, 8192, 1);
+	for (unsigned i = 0; i < TAIL_STACKS; i++) {
+		uint32_t stack = session_stack(b, i);
+		for (unsigned k = 0; k < TAIL_BLOCKS; k++)
+			if (random_unit(random) < estimate_probability(tail_sizes[i][k], rate))
+				sample(b, stack, tail_sizes[i][k], (uint32_t)rate, 1, 0);
+	}
+}
+
+/* What is said of one session: that there are so many blocks or more, and not more than those and the unseen ones. */
+static void look_at_tail(struct dump_builder *b, double all)
+{
+	struct report r;
+
+	session_report(&r, b, 1, (struct report_options){ 0 });
+	holds("heavy tail: total", report_estimate(&r, &r.total, FIGURE_LIVE_BYTES), all);
+	for (size_t i = 0; i < r.rows.count; i++)
+		holds("heavy tail: rows", report_estimate(&r, &r.rows.list[i], FIGURE_LIVE_BYTES),
+		      tail_of(stack_of_row(&r.rows.list[i])));
+	struct estimate blocks = report_estimate(&r, &r.total, FIGURE_LIVE_COUNT);
+	const double count = TAIL_STACKS * TAIL_BLOCKS;
+	count_statement("heavy tail: so many blocks or more", HOLDS, 0, blocks.low <= count);
+	count_statement("heavy tail: blocks, with those that are unseen", HOLDS, 0,
+	                blocks.low <= count && count <= blocks.high + blocks.unseen);
+	report_done(&r);
+}
+
+/* The same heap twice. */
+static void compare_tails(uint64_t old, uint64_t new, struct random_source *random)
+{
+	struct dump_builder dumps[2];
+	struct report r;
+	bool any = false;
+	double all = draw_tail(random);
+
+	sample_tail(&dumps[0], old, random);
+	sample_tail(&dumps[1], new, random);
+	session_report(&r, dumps, 2, (struct report_options){ .diff = true });
+	for (size_t i = 0; i < r.rows.count; i++) {
+		struct estimate x = report_growth(&r, &r.rows.list[i], FIGURE_LIVE_BYTES);
+		any |= r.rows.list[i].grown;
+		holds("--diff, heavy tail: rows", x, 0);
+		if (!i)
+			holds("--diff, heavy tail: first row", x, 0);
+	}
+	count_statement("--diff, nothing grown, heavy tail: a row is called grown", FALSE_ALARM, 0, any);
+	count_statement("--diff, heavy tail: total called grown", FALSE_ALARM, 0, r.total.grown);
+	holds("--diff, heavy tail: total", report_growth(&r, &r.total, FIGURE_LIVE_BYTES), 0);
+	report_done(&r);
+	look_at_tail(&dumps[0], all);
+	for (int side = 0; side < 2; side++)
+		dump_builder_done(&dumps[side]);
+}
+
 /* Power: one of the stacks has grown by so many samples of the larger rate. */
 static void compare_grown(const struct pair *pair, const char *name, const char *first, double samples, double least,
                           struct random_source *random)
@@ -108,6 +189,7 @@ void state_comparisons(unsigned runs, struct random_source *random)
 	for (unsigned run = 0; run < runs; run++) {
 		for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
 			compare_equal(&pairs[i], random);
+		compare_tails(65536, run % 2 ? 16384 : 65536, random);
 		compare_grown(&pairs[1], "--diff, 512k and 4k: growth of 12 samples of 512k is found",
 		              "--diff, 512k and 4k, one has grown: first row", 12, 0.9, random);
 		compare_grown(&pairs[2], "--diff, 4k and 512k: growth of 25 samples of 512k is found",

@@ -22,25 +22,27 @@ static const struct {
 	{ "bytes of 2200 blocks of 10 R", "2200 blocks of 10 R", 10, 2200 },
 };
 
-/* Stacks of 0.01 to 100 R in blocks of 256 bytes, of which one was freed each: what those without a live sample hold.
- */
-static void state_unseen(unsigned stacks, const char *name, struct random_source *random)
+/* Stacks of so many R at least in blocks of 256 bytes, spread over so many decades, of which one was freed each: what
+ * those without a live sample hold, where there are any. */
+static void state_unseen(unsigned stacks, double least, double decades, const char *name, struct random_source *random)
 {
 	struct dump_builder b;
 	struct report r;
 	double truth = 0;
 
-	session_begin(&b, FIGURE_RATE, 16384, 16);
+	session_begin(&b, FIGURE_RATE, 16384, 64);
 	for (unsigned i = 0; i < stacks; i++) {
 		uint32_t stack = session_stack(&b, i);
 		uint64_t before = b.live_used;
-		uint64_t blocks = (uint64_t)ceil(FIGURE_RATE / 256.0 * pow(10, 4 * random_unit(random) - 2));
+		double size = least * pow(10, decades * random_unit(random));
+		uint64_t blocks = (uint64_t)ceil(FIGURE_RATE / 256.0 * size);
 		sample(&b, stack, 256, FIGURE_RATE, 1, 2);
 		session_blocks(&b, random, stack, 256, blocks, FIGURE_RATE);
 		truth += b.live_used == before ? 256.0 * (double)blocks : 0;
 	}
 	session_report(&r, &b, 1, (struct report_options){ 0 });
-	count_statement(name, HOLDS, 0, truth < unseen_stacks(&r, true).high);
+	if (truth > 0)
+		count_statement(name, HOLDS, 0, truth < unseen_stacks(&r, true).high);
 	report_done(&r);
 	dump_builder_done(&b);
 }
@@ -99,8 +101,10 @@ void state_figures(unsigned runs, struct random_source *random)
 	for (unsigned run = 0; run < runs; run++) {
 		for (size_t i = 0; i < sizeof memories / sizeof memories[0]; i++)
 			state_memory(&memories[i], random);
-		state_unseen(30, "30 stacks: those without a sample hold less than said", random);
-		state_unseen(200, "200 stacks: those without a sample hold less than said", random);
+		state_unseen(30, 0.01, 4, "30 stacks: those without a sample hold less than said", random);
+		state_unseen(200, 0.01, 4, "200 stacks: those without a sample hold less than said", random);
+		state_unseen(20, 3.1, 0, "20 stacks of 3.1 R: those without a sample hold less than said", random);
+		state_unseen(1, 3.1, 0, "a stack of 3.1 R: without a sample it holds less than said", random);
 		for (size_t i = 0; i < sizeof heaps / sizeof heaps[0]; i++) {
 			uint64_t size = (uint64_t)(heaps[i].size * FIGURE_RATE);
 			session_begin(&b, FIGURE_RATE, 4096, 1);
