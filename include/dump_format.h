@@ -17,6 +17,7 @@
  *   DUMP_REGION_RATES        arena of changes of the rate     (written by memattach)
  *   DUMP_REGION_PATHS        arena of texts: sys.path         (written by memattach)
  *   DUMP_REGION_JAVA         arena of Java methods and frames (written by memattach)
+ *   DUMP_REGION_MEMORY       arena of what the resident memory was (written by memattach)
  *   DUMP_REGION_SYMBOLS      names of the frames              (appended to the file when the session has ended)
  *
  * Hash tables grow by levels: when the youngest level fills up, memattach publishes another of at least twice the
@@ -32,6 +33,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "dump_memory.h"
 
 #define DUMP_MAGIC "MEMATTCH" /* 8 bytes, no terminator */
 #define DUMP_VERSION 5u
@@ -102,6 +105,7 @@ enum dump_region_kind {
 	DUMP_REGION_SYMBOLS = 9, /* in the file only, at most one */
 	DUMP_REGION_PATHS = 10,
 	DUMP_REGION_JAVA = 11,
+	DUMP_REGION_MEMORY = 12,
 };
 
 struct dump_region {
@@ -225,8 +229,8 @@ struct dump_live_record {
 #define DUMP_INDEX_REFERENCE(word) ((uint32_t)(word))
 #define DUMP_INDEX_CHECK(word) ((uint32_t)((word) >> 32))
 
-/* A region of kind STACKS, MODULES, THREADS, NOTES, RATES, PATHS or JAVA starts with this, then records follow, each
- * aligned to 16. */
+/* A region of kind STACKS, MODULES, THREADS, NOTES, RATES, PATHS, JAVA or MEMORY starts with this, then records follow,
+ * each aligned to 16. */
 struct dump_arena {
 	uint64_t used; /* (atomic) bytes handed out after this header; may exceed the room: then the arena is full */
 	uint64_t reserved_[7];

@@ -80,6 +80,11 @@ static void put_facts(const struct text *t)
 	text_facts(t);
 }
 
+static void put_resident(const struct text *t)
+{
+	(void)text_resident(t);
+}
+
 static int put_texts(struct json *j, const struct report *r, const char *name)
 {
 	struct name_text buffer = { 0 };
@@ -98,6 +103,8 @@ static int put_texts(struct json *j, const struct report *r, const char *name)
 	s = s ? s : put_part(j, "verdict", r, text_verdict);
 	s = s ? s : put_part(j, "trust", r, text_trust);
 	s = s ? s : put_part(j, "warnings", r, text_warnings);
+	if (!s && r->resident.known && !filter_any(&r->options.filter))
+		s = put_part(j, "resident", r, put_resident);
 	s = s ? s : put_part(j, "filter", r, text_filter);
 	s = s ? s : put_part(j, "seen", r, text_seen);
 	return s ? s : put_part(j, "facts", r, put_facts);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "dump/dump_reader.h"
+#include "input/memory_growth.h"
 
 /* A change of the rate. */
 struct recorded_rate {
@@ -41,6 +42,7 @@ struct recorded_session {
 	double processor;                                   /* of one processor */
 	uint64_t private_start_bytes, private_latest_bytes; /* 0 unknown */
 	double shared_growth, files_growth;                 /* bytes of resident memory; NAN unknown */
+	struct memory_growth memory;                        /* what its resident memory is */
 	bool samples_mmap;                                  /* anonymous mappings are sampled, too */
 	bool frees_known;                                   /* those of blocks that were not seen allocated */
 	uint64_t frees_unseen, frees_unseen_bytes;

@@ -427,6 +427,45 @@ static void put_memory(struct json *j, const struct report *r)
 	json_object_end(j);
 }
 
+static void put_resident(struct json *j, const struct report *r)
+{
+	static const char *const words[] = {
+		[RESIDENT_LIVE_FITS] = "fits", [RESIDENT_LIVE_LESS] = "less", [RESIDENT_LIVE_MORE] = "more"
+	};
+	const struct report_resident *x = &r->resident;
+
+	json_object(j, "resident");
+	json_bool(j, "known", x->known);
+	if (x->why && x->why[0] && !x->known)
+		json_string(j, "why", x->why);
+	if (x->known) {
+		json_number(j, "start_bytes", x->start);
+		json_number(j, "end_bytes", x->end);
+		json_number(j, "growth_bytes", x->growth);
+		json_number(j, "swapped_growth_bytes", x->swapped_growth);
+		json_number(j, "not_attributed_bytes", x->rest);
+		json_bool(j, "malloc_known", x->malloc_known);
+		json_string(j, "allocator", x->allocator[0] ? x->allocator : NULL);
+		json_string(j, "live", words[x->live]);
+		json_number(j, "beside_low_bytes", x->beside_low);
+		json_number(j, "beside_high_bytes", x->beside_high);
+		json_array(j, "parts");
+		for (size_t i = 0; i < x->count; i++) {
+			const struct resident_term *t = &x->terms[i];
+			json_object(j, NULL);
+			json_string(j, "kind", resident_kind_name(t->kind));
+			json_string(j, "name", t->name[0] ? t->name : NULL);
+			json_number(j, "start_bytes", t->start);
+			json_number(j, "end_bytes", t->end);
+			json_number(j, "growth_bytes", t->growth);
+			json_bool(j, "holds_live", t->live);
+			json_object_end(j);
+		}
+		json_array_end(j);
+	}
+	json_object_end(j);
+}
+
 /* What the intervals of the stacks promise together, and the share of the first one. */
 static void put_chosen(struct json *j, const struct report *r)
 {
@@ -489,6 +528,7 @@ int report_json(const struct report *r, FILE *out)
 	json_number(&j, "detection_limit_bytes", report_detection_limit(r));
 	json_unsigned(&j, "hidden_block_bytes", report_hidden_bytes(r));
 	put_memory(&j, r);
+	put_resident(&j, r);
 	put_pace(&j, r);
 	put_unsampled(&j, r);
 	json_trust(&j, r, figure_keys);

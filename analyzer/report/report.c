@@ -387,6 +387,7 @@ static void make_memory(struct report *r)
 	struct report_memory *m = &r->memory;
 
 	*m = (struct report_memory){ .shared_growth = NAN, .files_growth = NAN };
+	r->resident = (struct report_resident){ .why = "", .allocator = "" };
 	if (report_compares(r) || r->options.at_ns || !r->session_count)
 		return; /* the sizes are those of the whole session */
 	*m = (struct report_memory){ .known = true, .mmap_sampled = true };
@@ -405,9 +406,13 @@ static void make_memory(struct report *r)
 	                   MEMORY_HEADER_BYTES * report_estimate(r, &r->unfiltered, FIGURE_LIVE_COUNT).high;
 	double seen_high =
 		m->seen.high + MEMORY_ADDED_BYTES * report_estimate(r, &r->unfiltered, FIGURE_ALLOCATED_COUNT).high;
+	resident_make(&r->resident, r->sessions, r->session_count);
+	resident_judge(&r->resident, &m->live, live_high);
+	m->allocators_growth = r->resident.known ? resident_of_allocators(&r->resident) : m->private_growth;
 	m->not_live = fmax(0, m->private_growth - m->live.low);
 	m->verdict = kernel_verdict(m, live_high, seen_high);
-	m->mostly_unseen = m->known && m->private_growth > MEMORY_NOISE_BYTES && seen_high < m->private_growth / 2;
+	m->mostly_unseen = m->known && m->allocators_growth > MEMORY_NOISE_BYTES &&
+	                   seen_high < m->allocators_growth / 2;
 }
 
 static int make_groups(struct report *r)

@@ -17,6 +17,7 @@
 
 #include "dump/dump_reader.h"
 #include "stats/estimate.h"
+#include "report/resident.h"
 #include "report/filter.h"
 #include "report/groups.h"
 #include "input/images.h"
@@ -103,7 +104,8 @@ enum report_kernel {
 struct report_memory {
 	bool known;
 	bool ended; /* a process has: the growth is that of a moment before, when what it freed last was live */
-	double private_growth;              /* bytes; may be negative */
+	double private_growth;    /* bytes; may be negative */
+	double allocators_growth; /* the part of it that allocators may have: all of it where nothing is known */
 	double shared_growth, files_growth; /* the same of resident shared memory and files; NAN unknown */
 	bool mmap_sampled;                  /* in every session: --mmap would not tell more */
 	struct estimate live;               /* of what was captured and is live */
@@ -181,6 +183,7 @@ struct report {
 	struct stack_threads stack_threads; /* if options ask for it */
 	struct report_times times;          /* if options ask for it */
 	struct report_memory memory;
+	struct report_resident resident;
 	struct report_python python;
 	struct report_java java;
 	struct report_own_code own_code;

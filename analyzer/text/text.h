@@ -97,6 +97,10 @@ double text_seconds(const struct report *report);
 /* The part that is live; "" if there is none, or in a damaged dump more is live than was allocated. */
 const char *text_kept(double live, double allocated, char text[16]);
 void text_totals(const struct text *t);
+/* By how much RSS has grown, and what has it: one line, or two. False: it is not known. */
+bool text_resident(const struct text *t);
+/* The same as a table of both moments; only if it is known. */
+void text_resident_facts(const struct text *t);
 /* "shared memory +600 MiB, files +12.0 MiB": what of them grew; "" if neither did, or is known. */
 const char *text_resident_growth(const struct report_memory *memory, char text[96]);
 /* How large the blocks of a row are on average; "": not known. */

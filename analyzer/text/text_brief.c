@@ -237,7 +237,7 @@ static void put_kernel(const struct text *t)
 	const struct report_memory *m = &t->report->memory;
 	char growth[40], most[40];
 
-	if (!m->known || m->ended || m->mostly_unseen || filter_any(&t->report->options.filter))
+	if (!m->known || m->ended || m->mostly_unseen)
 		return;
 	text_amount(FIGURE_LIVE_BYTES, m->private_growth, growth);
 	fprintf(t->out, "  the kernel says: %s%s private memory: %s", m->private_growth > 0 ? "+" : "", growth,
@@ -267,8 +267,17 @@ static void put_resident(const struct text *t)
 {
 	char growth[96];
 
-	if (text_resident_growth(&t->report->memory, growth)[0] && !filter_any(&t->report->options.filter))
+	if (text_resident_growth(&t->report->memory, growth)[0])
 		fprintf(t->out, "  the kernel says: %s\n", growth);
+}
+
+/* Why there is no sum. */
+static void put_why(const struct text *t)
+{
+	char why[DUMP_MEMORY_NAME_MAX];
+
+	printable_copy(t->report->resident.why, why, sizeof why);
+	fprintf(t->out, "  what the resident memory is, is not known: %s\n", why);
 }
 
 void text_totals(const struct text *t)
@@ -276,8 +285,12 @@ void text_totals(const struct text *t)
 	putc('\n', t->out);
 	put_total(t, t->report->options.at_ns ? "live then" : "still live", FIGURE_LIVE_BYTES, FIGURE_LIVE_COUNT);
 	put_total(t, "allocated", FIGURE_ALLOCATED_BYTES, FIGURE_ALLOCATED_COUNT);
+	if (filter_any(&t->report->options.filter) || text_resident(t))
+		return;
 	put_kernel(t);
 	put_resident(t);
+	if (t->report->resident.why[0])
+		put_why(t);
 }
 
 static void put_seen(const struct text *t, bool measured)

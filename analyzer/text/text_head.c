@@ -337,6 +337,10 @@ static void put_memory(const struct text *t)
 	const struct report_memory *m = &t->report->memory;
 	char growth[40], live[40], resident[96];
 
+	if (t->report->resident.known) {
+		text_resident_facts(t);
+		return;
+	}
 	if (text_resident_growth(m, resident)[0]) {
 		text_label(t, "resident");
 		fprintf(t->out, "%s\n", resident);

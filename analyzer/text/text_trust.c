@@ -51,7 +51,7 @@ const char *text_trust_reason(const struct report *r, enum trust_reason reason, 
 	case TRUST_NOT_PATCHED: snprintf(line, LINE_TEXT, "the allocations of some modules are not seen"); break;
 	case TRUST_MEMORY_UNSEEN:
 		snprintf(line, LINE_TEXT, "private memory grew by %s, seen allocations explain %s at most%s",
-		         text_amount(FIGURE_LIVE_BYTES, r->memory.private_growth, b),
+		         text_amount(FIGURE_LIVE_BYTES, r->memory.allocators_growth, b),
 		         size_format(report_estimate(r, &r->unfiltered, FIGURE_ALLOCATED_BYTES).high, c),
 		         r->memory.mmap_sampled ? "" : " (mmap by hand: memattach --mmap)");
 		break;

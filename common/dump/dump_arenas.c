@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The records of a dump that memattach alone has written: modules, threads, notes, rates, paths, Java. */
+/* The records of a dump that memattach alone has written: modules, threads, notes, rates, paths, Java, what its memory
+ * is. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -194,5 +195,35 @@ int dump_each_java(struct dump *dump, const struct dump_java_visitor *visitor)
 	struct java_visit v = { dump, visitor };
 
 	return each_arena_record(dump, DUMP_REGION_JAVA, sizeof(struct dump_java_method), DUMP_SKIP_java, visit_java,
+	                         &v);
+}
+
+struct memory_visit {
+	struct dump *dump;
+	const struct dump_memory_visitor *to;
+};
+
+/* The record is followed by zeros, so its text has an end. */
+static int visit_memory(void *arg, char *record, uint32_t bytes)
+{
+	const struct memory_visit *v = arg;
+	struct dump_memory *row = (struct dump_memory *)(void *)record;
+
+	if ((row->moment != DUMP_MEMORY_START && row->moment != DUMP_MEMORY_END) ||
+	    bytes > sizeof *row + DUMP_MEMORY_NAME_MAX + DUMP_STACK_ALIGN) {
+		dump_skip(v->dump, DUMP_SKIP_memory);
+		return 0;
+	}
+	if (row->kind == DUMP_MEMORY_LOOK)
+		return v->to->look(v->to->arg, (const struct dump_look *)(const void *)record);
+	row->kind = row->kind < DUMP_MEMORY_KINDS ? row->kind : DUMP_MEMORY_UNKNOWN;
+	return v->to->row(v->to->arg, row);
+}
+
+int dump_each_memory(struct dump *dump, const struct dump_memory_visitor *visitor)
+{
+	struct memory_visit v = { dump, visitor };
+
+	return each_arena_record(dump, DUMP_REGION_MEMORY, sizeof(struct dump_memory), DUMP_SKIP_memory, visit_memory,
 	                         &v);
 }

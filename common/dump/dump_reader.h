@@ -39,7 +39,8 @@ struct dump;
 	X(symbols, "tables of names that cannot be read")                                                              \
 	X(code, "Python frames whose code object cannot be read")                                                      \
 	X(path, "entries of sys.path that cannot be read")                                                             \
-	X(java, "names of Java methods that cannot be read")
+	X(java, "names of Java methods that cannot be read")                                                           \
+	X(memory, "rows of what the memory is that cannot be read")
 
 #define DUMP_SKIP_ENUM_(name, text) DUMP_SKIP_##name,
 enum dump_skip { DUMP_SKIP_LIST(DUMP_SKIP_ENUM_) DUMP_SKIP_COUNT };
@@ -112,6 +113,13 @@ struct dump_java_visitor {
 	void *arg;
 };
 int dump_each_java(struct dump *dump, const struct dump_java_visitor *visitor);
+/* Of the region MEMORY: names and texts end within the record, and with it at the latest; kinds are known ones. */
+struct dump_memory_visitor {
+	int (*row)(void *arg, const struct dump_memory *row);
+	int (*look)(void *arg, const struct dump_look *look);
+	void *arg;
+};
+int dump_each_memory(struct dump *dump, const struct dump_memory_visitor *visitor);
 int dump_each_note(struct dump *dump, int (*fn)(void *arg, uint32_t kind, const char *text), void *arg);
 
 /* About how many live records and history records there are, to tell how far a reader is. */

@@ -88,12 +88,12 @@ void summary_free(struct summary *s)
 	*s = (struct summary){ 0 };
 }
 
-const char *census_other_allocator(const struct census *c)
+const char *census_other_allocator(const struct maps *maps)
 {
 	static const char *const names[] = { "jemalloc", "tcmalloc", "mimalloc" };
 
-	for (size_t i = 0; i < c->maps.count; i++) {
-		const char *slash = strrchr(c->maps.list[i].path, '/');
+	for (size_t i = 0; i < maps->count; i++) {
+		const char *slash = strrchr(maps->list[i].path, '/');
 		for (size_t k = 0; slash && !strncmp(slash, "/lib", 4) && k < sizeof names / sizeof *names; k++)
 			if (!strncmp(slash + 4, names[k], strlen(names[k])))
 				return names[k];
@@ -168,9 +168,9 @@ void summary_verdict(const struct summary *s, const struct census *c, char text[
 	case SUMMARY_CODE: snprintf(text, SUMMARY_VERDICT, "%s is generated code.", share); break;
 	case SUMMARY_KERNEL: break;
 	case SUMMARY_ANONYMOUS:
-		if (!name[0] && census_other_allocator(c))
+		if (!name[0] && census_other_allocator(&c->maps))
 			snprintf(text, SUMMARY_VERDICT, "%s is anonymous memory, of %s and others.", share,
-			         census_other_allocator(c));
+			         census_other_allocator(&c->maps));
 		else
 			snprintf(text, SUMMARY_VERDICT, "%s is anonymous memory%s%s of no allocator that is known.",
 			         share, name[0] ? " " : "", name);

@@ -37,7 +37,7 @@ void summary_free(struct summary *s);
 /* The row of the same kind and name, or NULL. */
 const struct summary_row *summary_find(const struct summary *s, const struct summary_row *like);
 /* The allocator whose library is mapped beside glibc's malloc, and which is not looked into; NULL: none. */
-const char *census_other_allocator(const struct census *c);
+const char *census_other_allocator(const struct maps *maps);
 /* Freed, and kept by glibc's malloc: resident bytes. */
 uint64_t census_freed(const struct census *c);
 /* One sentence on what most of it is. */

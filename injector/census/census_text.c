@@ -93,8 +93,8 @@ static void describe(const struct census *c, const struct summary_row *r, char *
 		snprintf(text, size, "stacks of %" PRIu64 " thread%s", r->threads, plural(r->threads));
 		break;
 	case SUMMARY_ANONYMOUS:
-		if (!name[0] && census_other_allocator(c)) {
-			snprintf(text, size, "anonymous memory, of %s and others", census_other_allocator(c));
+		if (!name[0] && census_other_allocator(&c->maps)) {
+			snprintf(text, size, "anonymous memory, of %s and others", census_other_allocator(&c->maps));
 			break;
 		}
 		snprintf(text, size, "anonymous memory%s%s", name[0] ? " " : "", name);

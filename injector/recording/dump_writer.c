@@ -82,7 +82,7 @@ static bool has_arena(uint32_t kind)
 {
 	return kind == DUMP_REGION_STACKS || kind == DUMP_REGION_MODULES || kind == DUMP_REGION_THREADS ||
 	       kind == DUMP_REGION_NOTES || kind == DUMP_REGION_RATES || kind == DUMP_REGION_PATHS ||
-	       kind == DUMP_REGION_JAVA;
+	       kind == DUMP_REGION_JAVA || kind == DUMP_REGION_MEMORY;
 }
 
 int dump_writer_add_region(struct dump_writer *w, uint32_t kind, uint64_t bytes, uint64_t entries, struct err *e)
@@ -492,6 +492,24 @@ int dump_writer_path(struct dump_writer *w, const char *text, struct err *e)
 	uint64_t offset;
 
 	return add_record(w, DUMP_REGION_PATHS, &record, sizeof record, text, &offset, e);
+}
+
+int dump_writer_memory(struct dump_writer *w, const struct dump_memory *row, const char *name, struct err *e)
+{
+	char cut[DUMP_MEMORY_NAME_MAX];
+	uint64_t offset;
+
+	snprintf(cut, sizeof cut, "%s", name);
+	return add_record(w, DUMP_REGION_MEMORY, row, sizeof *row, cut, &offset, e);
+}
+
+int dump_writer_look(struct dump_writer *w, const struct dump_look *look, const char *text, struct err *e)
+{
+	char cut[DUMP_MEMORY_NAME_MAX];
+	uint64_t offset;
+
+	snprintf(cut, sizeof cut, "%s", text);
+	return add_record(w, DUMP_REGION_MEMORY, look, sizeof *look, cut, &offset, e);
 }
 
 void dump_writer_java(struct dump_writer *w, uint32_t version)

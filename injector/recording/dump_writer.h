@@ -54,7 +54,7 @@ struct dump_writer {
 	bool live_full, stacks_full, index_full, history_full; /* that can grow no more, … */
 	uint64_t short_until_ns; /* … or, if it is not 0, not until then, because memory was short; CLOCK_MONOTONIC */
 	bool said_short;
-	struct writer_arena arenas[DUMP_REGION_JAVA + 1];
+	struct writer_arena arenas[DUMP_REGION_MEMORY + 1];
 	struct writer_module *modules;
 	size_t module_count;
 	struct thinning *thinnings; /* as recorded */
@@ -117,6 +117,11 @@ int dump_writer_note(struct dump_writer *w, enum dump_note_kind kind, const char
 void dump_writer_python(struct dump_writer *w, uint32_t version, const struct dump_evaluator *evaluators);
 /* An entry of sys.path. */
 int dump_writer_path(struct dump_writer *w, const char *text, struct err *e) WARN_UNUSED;
+/* A row of what the resident memory is, and after the rows of a look what that is as a whole; texts are cut to
+ * DUMP_MEMORY_NAME_MAX. */
+int dump_writer_memory(struct dump_writer *w, const struct dump_memory *row, const char *name,
+                       struct err *e) WARN_UNUSED;
+int dump_writer_look(struct dump_writer *w, const struct dump_look *look, const char *text, struct err *e) WARN_UNUSED;
 /* Java frames of this HotSpot (17) are in stacks from now on. */
 void dump_writer_java(struct dump_writer *w, uint32_t version);
 /* A method of Java, with ids from 1 on, flags as DUMP_JAVA_STUB; its texts are cut to DUMP_JAVA_TEXT_MAX. A frame with

@@ -15,6 +15,7 @@
 #include "run/steps/java_session.h"
 #include "run/reports/live_child.h"
 #include "run/session_end.h"
+#include "run/steps/memory_looks.h"
 #include "run/steps/session_file.h"
 #include "run/session_prepare.h"
 #include "run/reports/session_reports.h"
@@ -182,6 +183,7 @@ static enum exit_status finish(struct session *s)
 		session_add_residue(s, "the payload: %s", e.text);
 	} else {
 		note_end_memory(s);
+		session_look_at_memory(s, DUMP_MEMORY_END);
 	}
 	dump_writer_set_state(&s->recording.dump, DUMP_STATE_DETACHED, 0);
 	if (receipt_write(s, &e) < 0)
@@ -244,6 +246,7 @@ static struct session_result run(struct session *s)
 
 	if (session_prepare(s, &e) < 0)
 		return give_up(s, &e);
+	session_look_at_memory(s, DUMP_MEMORY_START);
 	dump_writer_renew(&s->recording.dump, SESSION_LEASE_NS);
 	s->recording.started_ns = monotonic_ns();
 	rate_control_start(s);

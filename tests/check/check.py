@@ -395,7 +395,7 @@ def check_harm(tree):
 
 def check_dump_page(tree):
     """memattach-dump(5) gives every field of the formats of files its right offset and every structure its size."""
-    header = "".join((tree.source / "include" / name).read_text(encoding="utf-8") for name in ("dump_format.h", "census_format.h"))
+    header = "".join((tree.source / "include" / name).read_text(encoding="utf-8") for name in ("dump_format.h", "dump_memory.h", "census_format.h"))
     page = (tree.source / "man" / "memattach-dump.5").read_text(encoding="utf-8")
     claims = {}
     for name, size, rows in re.findall(r"^\.B struct (\w+), (\d+) bytes[^\n]*\n\.TS\n(.*?)^\.TE", page, re.M | re.S):

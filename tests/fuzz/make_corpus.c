@@ -100,6 +100,19 @@ static void make_eventful(struct dump_builder *b)
 	h->counters[0][DUMP_COUNTER_samples_thinned] = 11;
 }
 
+/* The same with all that its memory may have been. */
+static void make_resident(struct dump_builder *b)
+{
+	make_eventful(b);
+	for (uint16_t moment = DUMP_MEMORY_START; moment <= DUMP_MEMORY_END; moment++) {
+		for (uint16_t kind = 1; kind < DUMP_MEMORY_KINDS; kind++)
+			dump_builder_memory(b, moment, kind, (uint64_t)kind * moment << 22,
+			                    kind % 3 ? "" : "/memfd:x\033[1m");
+		dump_builder_memory(b, moment, DUMP_MEMORY_SHARED, (uint64_t)moment << 28, "/dev/shm/cache");
+		dump_builder_look(b, moment, (uint64_t)moment << 29, DUMP_LOOK_MALLOC, "jemalloc");
+	}
+}
+
 static void make_names(const char *directory)
 {
 	static const char *const names[] = { "_ZN3app5CacheIiE3putEi",
@@ -178,6 +191,10 @@ int main(int argc, char **argv)
 
 	make_eventful(&b);
 	save(&b, argv[1], "eventful");
+	dump_builder_done(&b);
+
+	make_resident(&b);
+	save(&b, argv[1], "resident");
 	dump_builder_done(&b);
 
 	make_named(&b);

@@ -126,6 +126,11 @@ static const struct field java_fields[] = {
 	FIELD(dump_java_method, id),    FIELD(dump_java_method, flags), FIELD(dump_java_calls, frame),
 	FIELD(dump_java_calls, gone),   FIELD(dump_java_calls, count),  FIELD(dump_java_calls, flags),
 };
+/* Those of a row and those of a look lie over each other. */
+static const struct field memory_fields[] = {
+	FIELD(dump_memory, bytes),   FIELD(dump_memory, moment), FIELD(dump_memory, kind), FIELD(dump_memory, resident),
+	FIELD(dump_memory, swapped), FIELD(dump_memory, count),  FIELD(dump_look, rss),    FIELD(dump_look, flags),
+};
 static const struct field rate_fields[] = {
 	FIELD(dump_rate_change, bytes),         FIELD(dump_rate_change, reason),
 	FIELD(dump_rate_change, stamp),         FIELD(dump_rate_change, old_bytes),
@@ -338,6 +343,7 @@ static const struct arena_kind arena_kinds[] = {
 	{ DUMP_REGION_RATES, 0, rate_fields, COUNT(rate_fields) },
 	{ DUMP_REGION_PATHS, offsetof(struct dump_path, text), path_fields, COUNT(path_fields) },
 	{ DUMP_REGION_JAVA, offsetof(struct dump_java_method, text), java_fields, COUNT(java_fields) },
+	{ DUMP_REGION_MEMORY, offsetof(struct dump_memory, name), memory_fields, COUNT(memory_fields) },
 };
 
 /* One of the first 64 records of an arena, or its header. */

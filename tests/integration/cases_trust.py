@@ -100,7 +100,7 @@ def shared_memory_grows(context):
         memory = analyze(context, session.dump)["memory"]
         assert grown <= memory["shared_growth_bytes"] < grown + (1 << 20), (arguments, memory)
         text = analyze_text(context, session.dump)
-        assert ("shared memory +64." in text) == bool(grown), text
+        assert (" = 64.0 MiB shared memory memfd:" in " ".join(text.split())) == bool(grown), text
         assert memory["mostly_unseen"] is False and "--mmap" not in text, text
 
 

@@ -9,12 +9,11 @@ from procfs import PATIENCE
 
 ROWS_TITLE = "Held by, innermost function first"
 NAMES_AT = 5
-VERDICTS = r"(agrees|more than .*|less than is live: .*|too little, .*)$"
 
 
 def shape(line):
     """Without figures, and what of a line one session has and another has not."""
-    for pattern, word in ((r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4}", "DATE"), (r" on \S+\),", " on HOST),"), (rf"(?<=private memory: ){VERDICTS}", "VERDICT"),
+    for pattern, word in ((r"^  RSS .*", "RSS"), (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4}", "DATE"), (r" on \S+\),", " on HOST),"),
                           (r" while that takes at most \S+ % of the CPU time", ""), (r"\d+ stacks?", "N stacks"), (r"< start_thread.*|< clone.*", "< START"),
                           (r"(?<=memanalyze )\S*\.dump$|(?<=writing )\S*\.dump$", "DUMP"), (r"[+-]?\d[\d,.]* [KMG]?i?B\b", "SIZE"),
                           (r"\b[\d,.]+ %", "SHARE"), (r"per SIZE to SIZE", "per SIZE"), (r"(?<![\w.:])\d[\d,.]*(?!\w)", "N"), (r"  +", "  ")):

@@ -133,6 +133,7 @@ function drawHead() {
 	});
 	say(head.trust, head.figures.some(figure => figure.trust !== 'measured') ? 'warn' : 'dim');
 	say(head.warnings, 'warn');
+	say(head.resident, 'dim');
 	say((head.sessions || '').replace(/^[ ]*(old|new|target|session|copy|\.\.\.)[ ].*$/gm, ''), 'dim');
 	say(head.filter, 'dim');
 	say(names.coarse, 'dim');

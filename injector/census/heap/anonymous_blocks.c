@@ -108,7 +108,7 @@ static int look_at_page(struct anonymous_blocks *b, struct batch *batch, uint64_
 
 	p->address = at;
 	batch->pieces[batch->count++] = (struct target_piece){ at, sizeof p->words, p->words };
-	return batch->count == BATCH ? look_at_batch(b, batch, m, memory, e) : 0;
+	return batch->count == BATCH && census_in_time(memory) ? look_at_batch(b, batch, m, memory, e) : 0;
 }
 
 /* By its address alone; NULL: none. */
@@ -137,7 +137,7 @@ int anonymous_blocks_find(struct anonymous_blocks *b, const struct mapping *m, s
 		const struct page_run *run = &memory->pages->runs[i];
 		uint64_t at = run->start > m->start ? run->start : m->start;
 		const uint64_t end = run->end < m->end ? run->end : m->end;
-		for (; at < end && !run->swapped && rc == 0; at += CENSUS_PAGE) {
+		for (; at < end && !run->swapped && !memory->time_is_up && rc == 0; at += CENSUS_PAGE) {
 			while (next < b->sorted && b->extents->list[next].end <= at)
 				next++;
 			if (next < b->sorted && b->extents->list[next].start <= at) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "census/heap/arena_heap.h"
+#include "census/heap/free_lists.h"
 #include "census/heap/tcache.h"
 
 static bool is_anonymous(const struct mapping *m)
@@ -14,13 +15,28 @@ static bool is_anonymous(const struct mapping *m)
 	return region_of_mapping(&r, m) && r.kind == REGION_ANONYMOUS && !m->path[0];
 }
 
+/* The next place for a heap of which there is any memory: a reservation is no more than its pages that are there. */
+static uint64_t next_heap(const struct census_memory *memory, uint64_t from)
+{
+	uint64_t at = from, there = 0;
+
+	while (there != at) {
+		there = at = (at + ARENA_HEAP_BYTES - 1) / ARENA_HEAP_BYTES * ARENA_HEAP_BYTES;
+		at = resident_pages_next(memory->pages, at);
+		if (at > UINT64_MAX - ARENA_HEAP_BYTES)
+			break;
+	}
+	return at;
+}
+
 /* Heaps of arenas may begin at each multiple of their size; the kernel may show them as one mapping with others. */
 static int find_arena_heaps(struct census_heap *h, const struct mapping *m, struct census_memory *memory, struct err *e)
 {
-	uint64_t at = (m->start + ARENA_HEAP_BYTES - 1) / ARENA_HEAP_BYTES * ARENA_HEAP_BYTES;
+	struct arena_heap heap;
 	int rc = 0;
 
-	for (struct arena_heap heap; at < m->end && rc == 0; at += ARENA_HEAP_BYTES) {
+	for (uint64_t at = next_heap(memory, m->start); at < m->end && rc == 0;
+	     at = next_heap(memory, at + ARENA_HEAP_BYTES)) {
 		if (!census_read(memory, at, &heap, sizeof heap) || !arena_heap_fits(&heap, at))
 			continue;
 		const uint64_t end = heap.bytes < m->end - at ? at + heap.bytes : m->end;
@@ -74,8 +90,8 @@ static int count(struct census_heap *h, struct census_memory *memory, struct err
 	return heap_figures_add(&h->figures, &h->glibc, memory->pages, e);
 }
 
-int census_heap_take(struct census_heap *h, const struct target *t, const struct maps *maps,
-                     struct census_memory *memory, census_is_stack_fn is_stack, const void *context, struct err *e)
+static int find(struct census_heap *h, const struct target *t, const struct maps *maps, struct census_memory *memory,
+                census_is_stack_fn is_stack, const void *context, struct err *e)
 {
 	int rc = 0;
 
@@ -86,11 +102,30 @@ int census_heap_take(struct census_heap *h, const struct target *t, const struct
 	extents_sort(&h->extents);
 	if (rc == 0)
 		rc = glibc_heap_find(&h->glibc, t, maps, memory, e);
-	if (rc == 0)
-		rc = find_blocks(h, maps, memory, is_stack, context, e);
-	if (rc == 0 && h->glibc.glibc.layout)
-		rc = count(h, memory, e);
-	return rc;
+	return rc == 0 ? find_blocks(h, maps, memory, is_stack, context, e) : rc;
+}
+
+int census_heap_take(struct census_heap *h, const struct target *t, const struct maps *maps,
+                     struct census_memory *memory, census_is_stack_fn is_stack, const void *context, struct err *e)
+{
+	int rc = find(h, t, maps, memory, is_stack, context, e);
+
+	return rc == 0 && h->glibc.glibc.layout ? count(h, memory, e) : rc;
+}
+
+int census_heap_sketch(struct census_heap *h, const struct target *t, const struct maps *maps,
+                       struct census_memory *memory, census_is_stack_fn is_stack, const void *context,
+                       struct census_sketch *sketch, struct err *e)
+{
+	struct err refused;
+
+	*sketch = (struct census_sketch){ 0 };
+	int rc = find(h, t, maps, memory, is_stack, context, e);
+	if (rc < 0)
+		return rc;
+	sketch->cut = !census_in_time(memory) || budget_check(&memory->budget, &refused) < 0;
+	sketch->knows_free = free_lists_sum(&h->glibc, memory, &sketch->freed);
+	return 0;
 }
 
 void census_heap_free(struct census_heap *h)

@@ -22,6 +22,18 @@ typedef bool (*census_is_stack_fn)(const void *context, size_t mapping);
 int census_heap_take(struct census_heap *h, const struct target *t, const struct maps *maps,
                      struct census_memory *memory, census_is_stack_fn is_stack, const void *context,
                      struct err *e) WARN_UNUSED;
+/*
+ * The same without a look at each chunk: of glibc's malloc only how much is free, by its lists. It ends where
+ * census_in_time() says so.
+ */
+struct census_sketch {
+	bool cut; /* there may be more extents than were found */
+	bool knows_free;
+	uint64_t freed; /* resident bytes of free chunks */
+};
+int census_heap_sketch(struct census_heap *h, const struct target *t, const struct maps *maps,
+                       struct census_memory *memory, census_is_stack_fn is_stack, const void *context,
+                       struct census_sketch *sketch, struct err *e) WARN_UNUSED;
 void census_heap_free(struct census_heap *h);
 
 #endif

@@ -28,6 +28,11 @@ static uint64_t reveal(const struct glibc_heap *h, uint64_t place, uint64_t valu
 	return h->glibc.release >= 32 ? value ^ place >> 12 : value;
 }
 
+uint64_t fastbin_next(const struct glibc_heap *h, uint64_t chunk, uint64_t next)
+{
+	return reveal(h, chunk + 16, next);
+}
+
 /* Is this a chunk that was walked as live, and of a size that lists have? Its size. */
 static uint64_t live_size(const struct glibc_heap *h, uint64_t chunk, struct heap_segment **segment)
 {

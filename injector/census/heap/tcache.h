@@ -10,6 +10,8 @@
 
 /* Is this the size of a chunk that holds a tcache? */
 bool tcache_may_be(const struct glibc_heap *h, uint64_t chunk_bytes);
+/* The chunk that comes after one in a fastbin; next: the word of it that says so. 0: none. */
+uint64_t fastbin_next(const struct glibc_heap *h, uint64_t chunk, uint64_t next);
 /* Marks as free what is in fastbins. */
 void fastbins_follow(struct glibc_heap *h, struct census_memory *memory);
 /* Marks as free what is in tcaches; malloc_trim would leave it. */

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/now.h"
+
 #define PIECES 512u
 
 int census_memory_open(struct census_memory *m, const struct target *t, const struct maps *maps,
@@ -30,6 +32,12 @@ void census_memory_close(struct census_memory *m)
 	free(m->cache);
 	m->cached = NULL;
 	m->cache = NULL;
+}
+
+bool census_in_time(struct census_memory *m)
+{
+	m->time_is_up |= m->until_ns && now_ns(CLOCK_THREAD_CPUTIME_ID) >= m->until_ns;
+	return !m->time_is_up;
 }
 
 void census_memory_refresh(struct census_memory *m)

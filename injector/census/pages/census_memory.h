@@ -16,6 +16,8 @@
 struct census_memory {
 	struct target_memory memory; /* charged */
 	struct budget budget;
+	uint64_t until_ns; /* of the CPU time of this thread, then who looks through much ends; 0: any */
+	bool time_is_up;
 	const struct resident_pages *pages;
 	struct page_sums *sums; /* of what census_read_range reads; NULL: none are noted */
 	struct mapped_files files;
@@ -37,6 +39,8 @@ bool census_read_range(struct census_memory *m, uint64_t start, void *buffer, si
 bool census_read_text(struct census_memory *m, uint64_t address, char *text, size_t size) WARN_UNUSED;
 /* 0 where it cannot be read. */
 uint64_t census_word(struct census_memory *m, uint64_t address);
+/* To be asked from time to time: false, and from then on, when its time is up. */
+bool census_in_time(struct census_memory *m);
 /* Forgets what is in the cache: the process runs. */
 void census_memory_refresh(struct census_memory *m);
 

@@ -22,6 +22,7 @@ static const struct {
 	[REGION_FILE] = { "file", "file" },
 	[REGION_SHARED] = { "shared", "shared memory" },
 	[REGION_KERNEL] = { "kernel", "kernel" },
+	[REGION_UNKNOWN] = { "unknown", "not looked at" },
 };
 
 const char *region_kind_name(enum region_kind kind)

@@ -29,6 +29,7 @@ enum region_kind {
 	REGION_FILE,      /* of a file: code, constants, what is read through a mapping */
 	REGION_SHARED,    /* no file of a disk stands behind it: memfd, /dev/shm, System V, shared anonymous */
 	REGION_KERNEL,    /* [vdso] … */
+	REGION_UNKNOWN,   /* of several mappings that were not looked at: no mapping is */
 	REGION_KINDS
 };
 

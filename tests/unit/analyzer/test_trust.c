@@ -188,13 +188,6 @@ static void grow_steadily(struct dump_builder *b, uint32_t stack)
 		sample(b, stack, SIZE, RATE, 0.15 * i, 0);
 }
 
-static void assert_says_not(char *text, const char *what)
-{
-	if (strstr(text, what))
-		fail_msg("\"%s\" in:\n%s", what, text);
-	free(text);
-}
-
 static void test_upper_bound_is_no_leak(void **state)
 {
 	struct dump_builder b;

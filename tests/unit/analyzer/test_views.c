@@ -3,13 +3,6 @@
 #include "symbols/symbol_section.h"
 #include "views.h"
 
-static void assert_says_not(char *text, const char *what)
-{
-	if (strstr(text, what))
-		fail_msg("\"%s\" in:\n%s", what, text);
-	free(text);
-}
-
 static void test_groups(void **state)
 {
 	const uint64_t recursive[] = { DUMP_FRAME(1, 0x400300), DUMP_FRAME(1, 0x400200), DUMP_FRAME(1, 0x400200) };

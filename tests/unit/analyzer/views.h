@@ -121,6 +121,13 @@ static inline void assert_says(char *text, const char *what)
 	free(text);
 }
 
+static inline void assert_says_not(char *text, const char *what)
+{
+	if (strstr(text, what))
+		fail_msg("\"%s\" in:\n%s", what, text);
+	free(text);
+}
+
 static inline const struct report_row *row_with(const struct report *r, uint64_t address)
 {
 	for (size_t i = 0; i < r->rows.count; i++)

@@ -298,6 +298,39 @@ static void *java_take(struct dump_builder *b, size_t bytes)
 	return arena_take(b, DUMP_REGION_JAVA, (bytes + 15) & ~(size_t)15);
 }
 
+/* Both records have their text at the same place. */
+static struct dump_memory *memory_take(struct dump_builder *b, const char *text)
+{
+	const struct dump_header *h = dump_builder_header(b);
+	const size_t bytes = (sizeof(struct dump_memory) + strlen(text) + 1 + 15) & ~(size_t)15;
+
+	if (h->regions[h->region_count - 1].kind != DUMP_REGION_MEMORY)
+		add_region(b, DUMP_REGION_MEMORY, 1 << 16, 0);
+	struct dump_memory *row = arena_take(b, DUMP_REGION_MEMORY, bytes);
+	row->bytes = (uint32_t)bytes;
+	memcpy(row->name, text, strlen(text) + 1);
+	return row;
+}
+
+void dump_builder_memory(struct dump_builder *b, uint16_t moment, uint16_t kind, uint64_t resident, const char *name)
+{
+	struct dump_memory *row = memory_take(b, name);
+
+	row->moment = moment;
+	row->kind = kind;
+	row->resident = resident;
+	row->count = 1;
+}
+
+void dump_builder_look(struct dump_builder *b, uint16_t moment, uint64_t rss, uint64_t flags, const char *text)
+{
+	struct dump_look *look = (struct dump_look *)(void *)memory_take(b, text);
+
+	look->moment = moment;
+	look->rss = rss;
+	look->flags = flags;
+}
+
 void dump_builder_java_method(struct dump_builder *b, uint32_t id, uint32_t flags, const char *name, const char *file)
 {
 	const size_t name_bytes = strlen(name) + 1,

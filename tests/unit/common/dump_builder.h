@@ -56,6 +56,9 @@ void dump_builder_path(struct dump_builder *b, const char *text);
 void dump_builder_java_method(struct dump_builder *b, uint32_t id, uint32_t flags, const char *name, const char *file);
 struct dump_java_calls *dump_builder_java_calls(struct dump_builder *b, uint64_t frame,
                                                 const struct dump_java_call *calls, uint16_t count);
+/* A row of what its memory is, and the end of a look; the first one makes the region. */
+void dump_builder_memory(struct dump_builder *b, uint16_t moment, uint16_t kind, uint64_t resident, const char *name);
+void dump_builder_look(struct dump_builder *b, uint16_t moment, uint64_t rss, uint64_t flags, const char *text);
 /* A region with these bytes as its names. */
 void dump_builder_symbols(struct dump_builder *b, const void *bytes, size_t count);
 

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* A region of a dump of kind MEMORY: what the resident memory of the target was. Part of dump_format.h. */
+#ifndef MEMATTACH_DUMP_MEMORY_H
+#define MEMATTACH_DUMP_MEMORY_H
+
+#include <stdint.h>
+
+/*
+ * There are two looks, one before the attach and one after the detach. The rows of a look come first, then its
+ * dump_look: rows without one are of a look that did not come to its end.
+ */
+enum dump_memory_kind {
+	DUMP_MEMORY_LOOK = 0,      /* this is a dump_look */
+	DUMP_MEMORY_LIVE = 1,      /* glibc's malloc: blocks in use, and what is in caches of threads */
+	DUMP_MEMORY_FREED = 2,     /* freed, and kept by it */
+	DUMP_MEMORY_MALLOC = 3,    /* of its heaps where it is not known which, and what else brk(2) has given */
+	DUMP_MEMORY_PYTHON = 4,    /* CPython's pools of small objects */
+	DUMP_MEMORY_RUNTIME = 5,   /* the heap of Java, Go or V8, by its name */
+	DUMP_MEMORY_STACKS = 6,    /* of threads that sleep; count: of them */
+	DUMP_MEMORY_ANONYMOUS = 7, /* other private memory: other allocators, stacks of threads that run */
+	DUMP_MEMORY_CODE = 8,      /* generated */
+	DUMP_MEMORY_DATA = 9,      /* private copies of pages of files: variables of modules */
+	DUMP_MEMORY_FILES = 10,
+	DUMP_MEMORY_SHARED = 11,   /* memfd, /dev/shm, System V, shared anonymous mappings */
+	DUMP_MEMORY_KERNEL = 12,   /* [vdso] */
+	DUMP_MEMORY_UNKNOWN = 13,  /* of several of these, where there was no time to tell */
+	DUMP_MEMORY_KINDS
+};
+enum dump_memory_moment {
+	DUMP_MEMORY_START = 1,
+	DUMP_MEMORY_END = 2,
+};
+struct dump_memory {
+	uint32_t bytes;         /* of this record, released last; 0 ends the arena */
+	uint16_t moment;        /* enum dump_memory_moment */
+	uint16_t kind;          /* enum dump_memory_kind; a reader counts others as UNKNOWN */
+	uint64_t resident;      /* bytes */
+	uint64_t swapped;
+	uint64_t count;         /* of mappings, or of threads */
+	char name[];            /* of the file or mapping, or "" : NUL-terminated */
+};
+struct dump_look {
+	uint32_t bytes;         /* of this record, released last; 0 ends the arena */
+	uint16_t moment;
+	uint16_t kind;          /* DUMP_MEMORY_LOOK */
+	uint64_t stamp;
+	uint64_t rss;           /* VmRSS of the same moment */
+	uint64_t flags;
+	char text[];            /* why there are no rows; else the allocator beside glibc's, "jemalloc", or "" */
+};
+#define DUMP_LOOK_FAILED 1u       /* there are no rows */
+#define DUMP_LOOK_MALLOC 2u       /* what is live in glibc's malloc is known */
+#define DUMP_LOOK_PAGES_CUT 4u    /* not all pages were looked at: what is there of some mappings is the kernel's sum */
+#define DUMP_LOOK_CONTENT_CUT 8u  /* not all of the anonymous memory was looked into: ANONYMOUS may be any of 1 to 5 */
+#define DUMP_LOOK_NAMES_CUT 16u   /* rows of small parts have no names */
+#define DUMP_MEMORY_ROWS_MAX 64u  /* of a look */
+#define DUMP_MEMORY_NAME_MAX 160u /* with its NUL */
+
+_Static_assert(sizeof(struct dump_memory) == 32, "dump_memory");
+_Static_assert(sizeof(struct dump_look) == 32, "dump_look");
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the resident memory of a process is, in few rows, for the beginning and the end of a dump: a census without
+ * looking at each block, within some milliseconds of CPU time. As a census it reads only /proc and pages that are
+ * there, and stops nothing.
+ *
+ * What there is no time for is said by flags (dump_format.h), never left out: small mappings are looked at first, and
+ * what is there of the others is what is missing from the kernel's sums.
+ */
+#ifndef MEMATTACH_MEMORY_LOOK_H
+#define MEMATTACH_MEMORY_LOOK_H
+
+#include "dump_format.h"
+#include "process/target.h"
+
+#define MEMORY_LOOK_PAGES_NS 40000000u /* of CPU time: to find the pages, some 12 ns for each of 4 KiB */
+
+struct memory_look_row {
+	struct dump_memory row; /* bytes and moment are not filled in */
+	char name[DUMP_MEMORY_NAME_MAX];
+};
+
+/* Whole, without pointers: one process may take it and another use it. */
+struct memory_look {
+	struct dump_look look; /* the same */
+	char text[DUMP_MEMORY_NAME_MAX];
+	uint32_t count;
+	struct memory_look_row rows[DUMP_MEMORY_ROWS_MAX + DUMP_MEMORY_KINDS]; /* the largest of each kind first */
+};
+
+int memory_look_take(struct memory_look *l, const struct target *t, struct err *e) WARN_UNUSED;
+/* The same within so much CPU time to find the pages, and half as much more for all of it. */
+int memory_look_take_within(struct memory_look *l, const struct target *t, uint64_t pages_ns,
+                            struct err *e) WARN_UNUSED;
+
+#endif

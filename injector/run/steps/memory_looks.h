@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the resident memory of the target is, into the dump: before its first stop, and when nothing of ours is in it
+ * any more (census/memory_look.h).
+ *
+ * A process of its own looks: what it reads may last as long as the target likes (userfaultfd, a file system that the
+ * target serves), and is the target's to choose. It is ended after five seconds; the dump then says that this is not
+ * known.
+ */
+#ifndef MEMATTACH_MEMORY_LOOKS_H
+#define MEMATTACH_MEMORY_LOOKS_H
+
+#include "session/session.h"
+
+/* Never fails: what is not known is said in the dump, or by --verbose. */
+void session_look_at_memory(struct session *s, enum dump_memory_moment moment);
+
+#endif

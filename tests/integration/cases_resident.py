@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: MIT
+"""The sum of the resident memory in a report: what has grown during a session, by kind, held against what the program says."""
+import os
+import re
+import shutil
+import subprocess
+import time
+
+from harness import PATIENCE, Session, Skip, Victim, case, check_receipt
+from procfs import read_text
+from reports import analyze, analyze_text
+
+MIB = 1 << 20
+FIRST_LINES = 10
+
+
+def tell(victim, *lines):
+    for line in lines:
+        victim.send(line)
+        victim.wait(r"^DONE$")
+        victim.lines.seen.clear()
+
+
+def rss_line(text):
+    """The first lines have it, whatever it is wrapped to."""
+    lines = text.splitlines()[:FIRST_LINES + 4]
+    at = next((i for i, line in enumerate(lines[:FIRST_LINES]) if line.startswith("  RSS ")), None)
+    assert at is not None, text
+    end = next(i for i in range(at, len(lines)) if not lines[i + 1].startswith("     "))
+    return " ".join(line.strip() for line in lines[at:end + 1])
+
+
+def parts(report, kind):
+    return [part for part in report["resident"]["parts"] if part["kind"] == kind]
+
+
+def check_sum(report):
+    """All of it is attributed, but for what VmRSS is not exact to."""
+    resident = report["resident"]
+    assert resident["known"] is True, resident
+    for moment in ("start", "end"):
+        counted = sum(part[f"{moment}_bytes"] for part in resident["parts"])
+        assert abs(counted - resident[f"{moment}_bytes"]) <= 0.005 * counted + MIB, (moment, counted, resident)
+
+
+def grown(context, before, during, rate="64k"):
+    """The report and its text over what a victim did in the session; sets of lines."""
+    victim = Victim(context, "memory_kinds")
+    tell(victim, *before)
+    session = Session(context, victim.pid, "--max-overhead", "off", rate=rate)
+    tell(victim, *during)
+    check_receipt(session.stop(), victim.pid)
+    victim.finish_by_stdin()
+    report = analyze(context, session.dump)
+    check_sum(report)
+    return report, rss_line(analyze_text(context, session.dump))
+
+
+@case()
+def resident_memory_by_kind(context):
+    """What grows is named by the first lines, whatever it is."""
+    cached = context.path("cached-file")
+    kinds = {"freed 70": r"= (69|70)\.\d MiB freed, kept by malloc",
+             "memfd 60": r"= 6\d\.\d MiB shared memory memfd:cache",
+             f"file 50 {cached}": r"= 5\d\.\d MiB files cached-file",
+             "stacks 20": r"= 2\d\.\d MiB stacks of 22 threads",
+             "live 50": r"= 50\.\d MiB live in malloc \(stacks below\)"}
+    for line, pattern in kinds.items():
+        report, text = grown(context, ["stacks 1"], [line])
+        assert re.search(pattern, text), (line, text)
+        assert report["trust"]["live_bytes"]["value"] == "measured", (line, report["trust"])
+        assert "the kernel says" not in text, text
+
+
+@case()
+def resident_memory_closes_the_sum(context):
+    """Three at once: each with the size that it has."""
+    report, text = grown(context, [], ["live 51", "freed 30", "memfd 28"])
+    assert re.search(r"= 51\.\d MiB live in malloc \(stacks below\) \+ (29|30)\.\d MiB freed, kept by malloc \+ 2[89]\.\d MiB shared memory", text), text
+    live, freed = parts(report, "malloc-live")[0], parts(report, "malloc-freed")[0]
+    assert live["holds_live"] and not freed["holds_live"] and report["resident"]["live"] == "fits", report["resident"]
+    assert report["resident"]["not_attributed_bytes"] < MIB, report["resident"]
+
+
+@case()
+def resident_memory_that_is_used_again(context):
+    """What is live was allocated in memory that was freed meanwhile, or is not touched: more than has grown, and it is said by how much."""
+    report, text = grown(context, ["live 60"], ["release", "live 70"])
+    assert report["resident"]["live"] == "more" and report["resident"]["beside_low_bytes"] > 40 * MIB, report["resident"]
+    assert re.search(r"= 1\d\.\d MiB live in malloc", text) and "(stacks below)" not in text, text
+    report, text = grown(context, [], ["untouched 300"])
+    assert report["resident"]["live"] == "more" and 290 * MIB < report["resident"]["beside_low_bytes"] <= 300 * MIB, report["resident"]
+    assert ", no part of it by 1.00 MiB" in text and "at least 300 MiB more" in text, text
+
+
+PYTHON = """
+import os, sys
+print("PID", os.getpid()); print("READY", flush=True)
+sys.stdin.readline()
+kept = [object() for _ in range(2000000)]
+print("DONE", flush=True)
+sys.stdin.read()
+"""
+
+
+@case()
+def resident_memory_of_python(context):
+    """Two million objects of 16 bytes and their list, which is one block of malloc's."""
+    victim = Victim(context, [context.program("python3"), "-c", PYTHON])
+    session = Session(context, victim.pid, "--python-allocators", "off")
+    tell(victim, "go")
+    check_receipt(session.stop(), victim.pid)
+    victim.process.stdin.close()
+    assert victim.process.wait(PATIENCE) == 0
+    report = analyze(context, session.dump)
+    check_sum(report)
+    (small,) = parts(report, "python")
+    assert 30 * MIB <= small["growth_bytes"] <= 40 * MIB, report["resident"]
+    assert re.search(r"3\d\.\d MiB small objects of Python", rss_line(analyze_text(context, session.dump))), report["resident"]
+
+
+@case()
+def resident_memory_of_redis(context):
+    """What is live is in the memory of its allocator, whichever that is."""
+    if not shutil.which("redis-cli"):
+        raise Skip("redis-cli is not installed")
+    socket = context.path("redis.socket")
+    redis = context.start([context.program("redis-server"), "--port", "0", "--save", "", "--unixsocket", socket, "--enable-debug-command", "yes"],
+                          stdout=subprocess.DEVNULL)
+    end = time.monotonic() + PATIENCE
+    while not os.path.exists(socket) and time.monotonic() < end:
+        time.sleep(0.05)
+    session = Session(context, redis.pid)
+    subprocess.run(["redis-cli", "-s", socket, "debug", "populate", "200000", "key", "300"], check=True, stdout=subprocess.DEVNULL, timeout=PATIENCE)
+    check_receipt(session.stop(), redis.pid)
+    report = analyze(context, session.dump)
+    check_sum(report)
+    jemalloc = "libjemalloc" in read_text(f"/proc/{redis.pid}/maps")
+    (part,) = [part for part in report["resident"]["parts"] if part["holds_live"]]
+    assert part["kind"] == ("anonymous" if jemalloc else "malloc-live") and part["growth_bytes"] > 60 * MIB, report["resident"]
+    assert (report["resident"]["allocator"] == "jemalloc") == jemalloc, report["resident"]
+    assert "(stacks below" in rss_line(analyze_text(context, session.dump)), report["resident"]
+    assert redis.poll() is None
+
+
+RESERVED = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+reserved = libc.mmap(None, ctypes.c_size_t(8 << 40), 3, 0x4022, -1, ctypes.c_long(0))
+assert reserved != ctypes.c_void_p(-1).value
+ctypes.memset(reserved + (4 << 40), 1, 1 << 20)
+print("PID", os.getpid()); print("READY", flush=True)
+sys.stdin.readline()
+ctypes.memset(reserved + (6 << 40), 1, 20 << 20)
+print("DONE", flush=True)
+sys.stdin.read()
+"""
+
+
+@case()
+def resident_memory_of_a_reservation(context):
+    """8 TiB are reserved: what of them is there is counted, and nothing is brought in."""
+    victim = Victim(context, [context.program("python3"), "-c", RESERVED])
+    session = Session(context, victim.pid)
+    tell(victim, "go")
+    check_receipt(session.stop(), victim.pid)
+    report = analyze(context, session.dump)
+    check_sum(report)
+    (part,) = parts(report, "anonymous")
+    assert 20 * MIB <= part["growth_bytes"] <= 24 * MIB, report["resident"]  # in pages of at most 2 MiB
+    victim.process.stdin.close()
+    assert victim.process.wait(PATIENCE) == 0
+
+
+@case()
+def resident_memory_without_an_end(context):
+    """The process ends by itself: there is one look, and the report says what the kernel said, as before."""
+    victim = Victim(context, "memory_kinds")
+    session = Session(context, victim.pid)
+    tell(victim, "live 20")
+    victim.finish_by_stdin()
+    session.end()
+    report = analyze(context, session.dump)
+    assert report["resident"] == {"known": False} and report["memory"] is not None, report
+    assert "  RSS " not in analyze_text(context, session.dump)
