@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/options.h"
 #include "cli/wanted.h"
+#include "host/own_memory.h"
 #include "process/start_state.h"
 
 int main(int argc, char **argv)
 {
 	struct wanted w = { 0 };
 
+	own_memory_keep_small();
 	start_state_settle();
 	if (options_parse(argc, argv, &w.options, &w.command, &w.selection) < 0)
 		return EXIT_USAGE;

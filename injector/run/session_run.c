@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/size.h"
+#include "host/own_memory.h"
 #include "host/privileges.h"
 #include "host/say.h"
 #include "run/steps/attach.h"
@@ -225,6 +226,7 @@ static enum exit_status follow(struct session *s)
 
 	s->recording.started_ns = monotonic_ns();
 	privileges_keep_for_detach();
+	own_memory_give_back();
 	announce(s);
 	if (s->options.launched)
 		let_program_go(s->options.ready);
