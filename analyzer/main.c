@@ -45,7 +45,8 @@ struct arguments {
 	int path_count;
 	char *newest;           /* the dump that is shown because none was named, … */
 	size_t older;           /* … of one more than these */
-	struct machine machine; /* that a directory was given of */
+	const char *directory;  /* that was given instead of dumps; NULL: none */
+	struct machine machine; /* what is in it */
 	bool top_given, by_given;
 	const struct output_format *format; /* NULL: as the names of the files say */
 	struct outputs outputs;
@@ -236,11 +237,11 @@ static bool is_directory(const char *path)
 static void take_directory(struct arguments *a)
 {
 	const struct report_options *o = &a->report;
-	const char *directory = a->paths[0];
 	struct err e;
 
-	if (machine_read(&a->machine, directory, &e))
-		exit(complain(directory, &e));
+	a->directory = a->paths[0];
+	if (machine_read(&a->machine, a->directory, &e))
+		exit(complain(a->directory, &e));
 	a->paths = a->machine.paths;
 	a->path_count = (int)a->machine.path_count;
 	a->report.machine = &a->machine;
@@ -296,6 +297,7 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct er
 	if (!r) {
 		a->report.moments = outputs_moments(&a->outputs, &a->report, a->path_count);
 		a->report.stack_threads = outputs_show_threads(&a->outputs);
+		a->report.processes = outputs_show_processes(&a->outputs, &a->report);
 		a->report.times = a->path_count == 1 && outputs_show_times(&a->outputs);
 	}
 	return r;
@@ -404,6 +406,8 @@ static int show_report(struct arguments *a, struct report *report)
 		return complain(a->paths[0], &e);
 	if (a->report.diff)
 		snprintf(name, sizeof name, "%.2000s -> %.2000s", a->paths[0], a->paths[1]);
+	else if (report->session_count > 1 && a->directory)
+		snprintf(name, sizeof name, "%.2000s", a->directory);
 	else if (report->session_count > 1)
 		snprintf(name, sizeof name, "%.2000s and %zu more", report->sessions[0].name,
 		         report->session_count - 1);

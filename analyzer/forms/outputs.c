@@ -28,9 +28,10 @@ enum {
 	SHOWS_PARTS = 8,       /* --depth */
 	SHOWS_MOMENTS = 16,    /* --timeline */
 	SHOWS_ALL = 31,
-	SHOWS_BESIDE = 32,  /* a timeline beside the stacks, asked for or not */
-	SHOWS_THREADS = 64, /* those of each stack */
-	SHOWS_TIMES = 128,  /* lifetimes and the peak of each stack */
+	SHOWS_BESIDE = 32,     /* a timeline beside the stacks, asked for or not */
+	SHOWS_THREADS = 64,    /* those of each stack */
+	SHOWS_TIMES = 128,     /* lifetimes and the peak of each stack */
+	SHOWS_PROCESSES = 256, /* of a folder, beside the stacks */
 };
 
 struct output_format {
@@ -112,7 +113,7 @@ static const struct output_format formats[] = {
 	  .write = write_speedscope },
 	{ .name = "html",
 	  .endings = { ".html", ".htm" },
-	  .shows = SHOWS_COMPARISONS | SHOWS_PARTS | SHOWS_MOMENTS | SHOWS_BESIDE,
+	  .shows = SHOWS_COMPARISONS | SHOWS_PARTS | SHOWS_MOMENTS | SHOWS_BESIDE | SHOWS_PROCESSES,
 	  .binary = true,
 	  .write = write_html },
 	{ .name = "dhat",
@@ -286,6 +287,11 @@ static bool any_shows(const struct outputs *o, unsigned what)
 size_t outputs_moments(const struct outputs *o, const struct report_options *options, int dump_count)
 {
 	return any_shows(o, SHOWS_BESIDE) && dump_count == 1 && !options->diff ? MOMENTS_BESIDE : 0;
+}
+
+bool outputs_show_processes(const struct outputs *o, const struct report_options *options)
+{
+	return any_shows(o, SHOWS_PROCESSES) && options->machine && !options->diff && !options->since_ns;
 }
 
 bool outputs_show_threads(const struct outputs *o)

@@ -54,6 +54,8 @@ int outputs_open(struct outputs *outputs, char *const *inputs, int input_count, 
 size_t outputs_moments(const struct outputs *outputs, const struct report_options *options, int dump_count);
 /* report_options.stack_threads. */
 bool outputs_show_threads(const struct outputs *outputs);
+/* report_options.processes. */
+bool outputs_show_processes(const struct outputs *outputs, const struct report_options *options);
 /* report_options.times. */
 bool outputs_show_times(const struct outputs *outputs);
 bool outputs_have_stdout(const struct outputs *outputs);

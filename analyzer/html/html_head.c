@@ -195,7 +195,7 @@ static void put_start(struct json *j, const struct report *r)
 		json_number(j, "start", (double)seconds + (double)tm.tm_gmtoff);
 }
 
-int html_head(const struct report *r, const char *name, struct json *j)
+int html_head(const struct report *r, const char *name, size_t table, const char *warning, struct json *j)
 {
 	json_object(j, NULL);
 	json_string(j, "version", MEMATTACH_VERSION);
@@ -215,12 +215,14 @@ int html_head(const struct report *r, const char *name, struct json *j)
 	json_unsigned(j, "lostBefore", r->lost_before);
 	json_unsigned(j, "stacks", r->rows.count);
 	put_start(j, r);
+	if (warning)
+		json_string(j, "changed", warning);
 	if (r->options.at_ns)
 		json_number(j, "at", (double)r->options.at_ns / 1e9);
 	put_figures(j, r);
 	put_timeline(j, r);
 	int s = put_texts(j, r, name);
-	s = s ? s : html_table(r, j);
+	s = s ? s : html_table(r, table, j);
 	if (!s)
 		json_object_end(j);
 	return s;
@@ -233,6 +235,10 @@ char *html_text(const struct report *r, const char *name)
 
 	few.options.top = TEXT_ROWS;
 	few.options.verbose = false;
+	if (r->options.processes) {
+		few.options.by = BY_PROCESS;
+		few.groups = r->session_groups[0];
+	}
 	if (!capture_begin(&c, &few))
 		return NULL;
 	report_text(&few, name, c.out, (struct text_style){ 0 });

@@ -4,12 +4,15 @@
 #ifndef MEMATTACH_HTML_PAGE_H
 #define MEMATTACH_HTML_PAGE_H
 
-extern const char html_page_begin[];  /* up to the text report; */
-extern const char html_page_head[];   /* up to html_head; */
-extern const char html_page_frames[]; /* up to the functions; */
-extern const char html_page_nodes[];  /* up to the nodes; */
-extern const char html_page_step[];   /* up to html_spans.step; */
-extern const char html_page_spans[];  /* up to html_spans.text; */
-extern const char html_page_end[];    /* the scripts, and the end */
+extern const char html_page_begin[];   /* up to the text report; */
+extern const char html_page_head[];    /* up to html_head; */
+extern const char html_page_frames[];  /* up to the functions; */
+extern const char html_page_nodes[];   /* up to the nodes; */
+extern const char html_page_step[];    /* up to html_spans.step; */
+extern const char html_page_spans[];   /* up to html_spans.text; */
+extern const char html_page_parts[];   /* up to html_machine; */
+extern const char html_page_scripts[]; /* the scripts of all pages; */
+extern const char html_page_machine[]; /* that of html_machine, only with it; */
+extern const char html_page_end[];
 
 #endif

@@ -46,14 +46,11 @@ static struct ranked_group *rank(const struct report *r, const struct groups *gr
 	return list;
 }
 
-/* Whole numbers; the ends are rounded outward. */
-static void put_sums(struct json *j, const struct report *r, const struct group *g, bool own)
+void html_figures(const struct report *r, const struct report_row *row, struct json *j)
 {
-	const struct report_row row = report_group(g, own);
-
 	for (int f = 0; f < FIGURE_COUNT; f++) {
-		struct estimate x = report_estimate(r, &row, f);
-		json_unsigned(j, NULL, row.sum[f].samples);
+		struct estimate x = report_estimate(r, row, f);
+		json_unsigned(j, NULL, row->sum[f].samples);
 		json_estimate(j, NULL, round(x.value));
 		json_estimate(j, NULL, floor(x.low));
 		json_estimate(j, NULL, ceil(x.high));
@@ -84,6 +81,7 @@ static int put_group(struct json *j, const struct report *r, const struct group 
 {
 	const char *path = g->image ? r->images.list[g->image].path : NULL;
 	char text[NAME_TEXT];
+	const struct report_row own = report_group(g, true), all = report_group(g, false);
 
 	json_array_line(j, NULL);
 	int s = html_put_name(j, name_of(r, g, text), buffer);
@@ -92,14 +90,14 @@ static int put_group(struct json *j, const struct report *r, const struct group 
 	else
 		json_string(j, NULL, NULL);
 	json_unsigned(j, NULL, owns(g));
-	put_sums(j, r, g, true);
-	put_sums(j, r, g, false);
+	html_figures(r, &own, j);
+	html_figures(r, &all, j);
 	json_array_end(j);
 	return s;
 }
 
 /* How many of them are shown. */
-static size_t fit(const struct report *r, const struct ranked_group *list, size_t count)
+static size_t fit(const struct report *r, const struct ranked_group *list, size_t count, size_t limit)
 {
 	char text[NAME_TEXT];
 	size_t bytes = 0, n = 0;
@@ -108,7 +106,7 @@ static size_t fit(const struct report *r, const struct ranked_group *list, size_
 		const struct group *g = list[n].group;
 		const char *path = r->images.list[g->image].path;
 		bytes += NUMBERS_BYTES + html_name_bytes(name_of(r, g, text)) + (path ? html_name_bytes(path) : 0);
-		if (bytes > HTML_TABLE_BYTES)
+		if (bytes > limit)
 			break;
 	}
 	return n;
@@ -128,12 +126,12 @@ static void put_rest(struct json *j, const struct ranked_group *list, size_t cou
 	json_array_end(j);
 }
 
-static int put_groups(struct json *j, const struct report *r, const struct groups *groups)
+static int put_groups(struct json *j, const struct report *r, const struct groups *groups, size_t bytes)
 {
 	AUTO_FREE struct ranked_group *list = rank(r, groups);
 	struct name_text buffer = { 0 };
 	int s = list ? 0 : -ENOMEM;
-	size_t shown = list ? fit(r, list, groups->count) : 0;
+	size_t shown = list ? fit(r, list, groups->count, bytes) : 0;
 
 	json_object(j, group_by_name(r->options.by));
 	json_array(j, "rows");
@@ -147,7 +145,7 @@ static int put_groups(struct json *j, const struct report *r, const struct group
 	return s;
 }
 
-int html_table(const struct report *r, struct json *j)
+int html_table(const struct report *r, size_t bytes, struct json *j)
 {
 	static const enum group_by all[] = { BY_FUNCTION, BY_FILE, BY_MODULE };
 	int s = 0;
@@ -160,7 +158,7 @@ int html_table(const struct report *r, struct json *j)
 		struct groups groups;
 		by.options.by = all[i];
 		s = groups_make(&groups, &by);
-		s = s ? s : put_groups(j, &by, &groups);
+		s = s ? s : put_groups(j, &by, &groups, bytes);
 		groups_done(&groups);
 	}
 	json_object_end(j);

@@ -22,7 +22,9 @@
 #define HTML_TABLE_ROWS 1000u
 #define HTML_TABLE_BYTES 400000u
 
-/* -ENOMEM. */
-int html_table(const struct report *report, struct json *json) WARN_UNUSED;
+/* bytes: of each grouping at most. -ENOMEM. */
+int html_table(const struct report *report, size_t bytes, struct json *json) WARN_UNUSED;
+/* Of each figure of a row: samples, estimate, the ends of the interval, as whole numbers that are rounded outward. */
+void html_figures(const struct report *report, const struct report_row *row, struct json *json);
 
 #endif

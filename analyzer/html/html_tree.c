@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/grow.h"
 #include "html/html_data.h"
+#include "text/text.h"
 
 /* A hundred bytes each with all that belongs to one: stacks beyond them end at the nodes that there are. */
 #define NODES_MAX 1500000u
@@ -270,6 +271,21 @@ int html_tree_fit(struct html_tree *t, size_t bytes)
 			return 0;
 		leave_out(t, list, find_fit(t, list, goal, seen));
 	}
+}
+
+void html_tree_coarse(const struct html_tree *t, struct json *j)
+{
+	char text[300], stacks[40], all[40];
+
+	if (!t->small_stacks)
+		return;
+	snprintf(text, sizeof text,
+	         "%s of %s stacks are summed up as (small stacks) below what they share with larger ones, to keep this "
+	         "file "
+	         "small: each function that is left out there has less than %.2g %% of every total",
+	         text_grouped((double)t->small_stacks, stacks), text_grouped((double)t->report->rows.count, all),
+	         100 * t->small_weight);
+	json_string(j, "coarse", text);
 }
 
 uint32_t *html_tree_heaviest(const struct html_tree *t, uint32_t *count)

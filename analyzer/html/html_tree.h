@@ -7,6 +7,7 @@
 #ifndef MEMATTACH_HTML_TREE_H
 #define MEMATTACH_HTML_TREE_H
 
+#include "base/json.h"
 #include "output/frame_table.h"
 #include "output/output_rows.h"
 
@@ -49,6 +50,8 @@ int html_tree_init(struct html_tree *tree, const struct report *report) WARN_UNU
 void html_tree_done(struct html_tree *tree);
 /* Leaves nodes out until what html_rows_text writes of the rest has at most so many bytes. -ENOMEM. */
 int html_tree_fit(struct html_tree *tree, size_t bytes) WARN_UNUSED;
+/* What was summed up to keep the file small, as member "coarse" of an object, if anything was. */
+void html_tree_coarse(const struct html_tree *tree, struct json *json);
 /* Adds up the rows of a list: nodes[].rows or nodes[].small. */
 void html_tree_sum(const struct html_tree *tree, uint32_t rows, struct html_sums *sums);
 /* The nodes that stay which have most, the root first, to be freed; *count is how many there may be, and are. NULL: out

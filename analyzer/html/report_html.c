@@ -8,8 +8,10 @@
 #include "html/html_data.h"
 #include "html/html_growth.h"
 #include "html/html_head.h"
+#include "html/html_machine.h"
 #include "html/html_page.h"
 #include "html/html_spans.h"
+#include "html/html_table.h"
 #include "html/html_tree.h"
 #include "text/text.h"
 
@@ -46,24 +48,8 @@ static int begin(const struct report *r, const char *name, struct part *b)
 	put_escaped(out, text);
 	fputs(html_page_head, out);
 	j.out = out;
-	int s = html_head(r, name, &j);
+	int s = html_head(r, name, HTML_TABLE_BYTES, NULL, &j);
 	return fclose(out) ? -ENOMEM : s;
-}
-
-/* What was summed up to keep the file small. */
-static void put_coarse(const struct html_tree *t, struct json *j)
-{
-	char text[300], stacks[40], all[40];
-
-	if (!t->small_stacks)
-		return;
-	snprintf(text, sizeof text,
-	         "%s of %s stacks are summed up as (small stacks) below what they share with larger ones, to keep this "
-	         "file "
-	         "small: each function that is left out there has less than %.2g %% of every total",
-	         text_grouped((double)t->small_stacks, stacks), text_grouped((double)t->report->rows.count, all),
-	         100 * t->small_weight);
-	json_string(j, "coarse", text);
 }
 
 static int put_growth(const struct html_tree *t, struct json *j)
@@ -92,7 +78,7 @@ static int put_tree(const struct html_tree *t, FILE *out)
 		return -ENOMEM;
 	fputs(html_page_frames, out);
 	json_object(&j, NULL);
-	put_coarse(t, &j);
+	html_tree_coarse(t, &j);
 	int s = report_compares(t->report) ? put_growth(t, &j) : 0;
 	s = s ? s : html_data_frames(t, &j, order);
 	if (s)
@@ -112,7 +98,7 @@ static int make_tree(const struct html_tree *t, struct part *b)
 	return out && fclose(out) ? -ENOMEM : s;
 }
 
-static int put_all(const struct html_tree *t, const struct part *b, size_t bytes, FILE *out)
+static int put_all(const struct html_tree *t, const struct part *b, const struct part *machine, size_t bytes, FILE *out)
 {
 	struct part tree = { 0 };
 	struct html_spans spans = { 0 };
@@ -124,7 +110,9 @@ static int put_all(const struct html_tree *t, const struct part *b, size_t bytes
 		fwrite(b->text, 1, b->bytes, out);
 		fwrite(tree.text, 1, tree.bytes, out);
 		fprintf(out, "%s%zu%s%s%s", html_page_step, spans.step, html_page_spans, spans.text ? spans.text : "[]",
-		        html_page_end);
+		        html_page_parts);
+		fwrite(machine->text ? machine->text : "", 1, machine->bytes, out);
+		fprintf(out, "%s%s%s", html_page_scripts, machine->text ? html_page_machine : "", html_page_end);
 	}
 	free(tree.text);
 	free(spans.text);
@@ -134,11 +122,14 @@ static int put_all(const struct html_tree *t, const struct part *b, size_t bytes
 int report_html(const struct report *r, const char *name, FILE *out)
 {
 	const size_t fixed = strlen(html_page_frames) + strlen(html_page_nodes) + strlen(html_page_step) +
-	                     strlen(html_page_spans) + strlen(html_page_end) + REST_BYTES;
-	struct part b = { 0 };
+	                     strlen(html_page_spans) + strlen(html_page_parts) + strlen(html_page_scripts) +
+	                     strlen(html_page_machine) + strlen(html_page_end) + REST_BYTES;
+	struct part b = { 0 }, machine = { 0 };
 	struct html_tree tree = { 0 };
 	int s = begin(r, name, &b);
-	size_t bytes = fixed + b.bytes < HTML_BYTES ? HTML_BYTES - fixed - b.bytes : 0;
+	if (!s && r->options.processes)
+		s = html_machine(r, &machine.text, &machine.bytes);
+	size_t used = fixed + b.bytes + machine.bytes, bytes = used < HTML_BYTES ? HTML_BYTES - used : 0;
 	size_t kept = html_spans_bytes(r);
 
 	if (!s)
@@ -146,8 +137,9 @@ int report_html(const struct report *r, const char *name, FILE *out)
 	if (!s)
 		s = html_tree_fit(&tree, bytes > kept ? bytes - kept : 0);
 	if (!s)
-		s = put_all(&tree, &b, bytes, out);
+		s = put_all(&tree, &b, &machine, bytes, out);
 	html_tree_done(&tree);
 	free(b.text);
+	free(machine.text);
 	return s;
 }

@@ -48,7 +48,8 @@ struct recorded_session {
 	uint64_t frees_unseen, frees_unseen_bytes;
 	uint64_t counters[DUMP_COUNTER_COUNT];
 	uint64_t skipped[DUMP_SKIP_COUNT];
-	bool whole; /* nothing of the file was left out */
+	bool whole;         /* nothing of the file was left out */
+	uint32_t groups[4]; /* the numbers of those that it is in, if the report has them */
 };
 
 /* Fills in all but what is only known after reading. -ENOMEM. */

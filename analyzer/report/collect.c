@@ -266,7 +266,7 @@ static int make_rows(struct build *b)
 		struct report_row *row = rows_get(&r->rows, places.list, places.count, !places.count);
 		if (!row)
 			return -ENOMEM;
-		if (groups_of_sessions(r->options.by) && !b->samples.tallies[i].out)
+		if (session_groups_wanted(&r->options) && !b->samples.tallies[i].out)
 			row_merge(&b->whole, &part.row);
 		row->out = b->samples.tallies[i].out;
 		row_merge(row, &part.row);
@@ -531,7 +531,7 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 	if (!s)
 		s = groups_add_threads(&r->groups, &b.samples.threads, r->sessions[r->session_count - 1].pid,
 		                       b.samples.rate);
-	if (!s && groups_of_sessions(r->options.by))
+	if (!s && session_groups_wanted(&r->options))
 		s = session_groups_add(r, &b.whole, b.samples.rate);
 	if (!s && options.classes)
 		add_classes(&b);

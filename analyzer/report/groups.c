@@ -171,11 +171,11 @@ void groups_sort(struct groups *g, enum report_figure sort, enum group_by by)
 		qsort_r(g->list, g->count, sizeof *g->list, compare_groups, &sort);
 }
 
-void groups_share_error(struct groups *g, const struct report *r)
+void groups_share_error(struct groups *g, const struct report *r, enum group_by by)
 {
-	bool samples = groups_of_samples(r->options.by);
+	bool samples = groups_of_samples(by);
 
-	for (size_t i = 0; i < g->count && !groups_class(r->options.by); i++) {
+	for (size_t i = 0; i < g->count && !groups_class(by); i++) {
 		struct group *group = &g->list[i];
 		const struct estimate_sum *sum = samples ? group->inclusive : group->exclusive;
 		for (int k = 0; k < 2; k++)
@@ -203,7 +203,7 @@ int groups_make(struct groups *g, const struct report *r)
 			return s;
 	}
 	groups_sort(g, r->options.sort, r->options.by);
-	groups_share_error(g, r);
+	groups_share_error(g, r, r->options.by);
 	return 0;
 }
 

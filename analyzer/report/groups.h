@@ -30,6 +30,7 @@ enum group_by {
 	BY_CONTAINER,
 	BY_COUNT
 };
+#define SESSION_KINDS (BY_COUNT - BY_PROCESS)
 
 /* "stack" …; -1 if there is none of that name. */
 int group_by_parse(const char *name);
@@ -62,7 +63,9 @@ struct group {
 	uint32_t tid; /* 0: not known which */
 	int32_t pid;
 	bool others; /* all beyond THREADS_MAX; of sizes and lifetimes: those that are not known any more */
-	/* Of sessions: how many, and the growth of their processes' private memory, in bytes. */
+	/* Of sessions: its number in the order in which groups came; how many; and the growth of their processes'
+	 * private memory, in bytes. */
+	uint32_t number;
 	unsigned sessions;
 	double private_growth;
 	/* Of sizes and lifetimes, in bytes or seconds: low <= value < high, which may be INFINITY. */
@@ -78,7 +81,7 @@ struct groups {
 struct report;
 
 /* Fills what part of the error each has. groups_make does. */
-void groups_share_error(struct groups *groups, const struct report *report);
+void groups_share_error(struct groups *groups, const struct report *report, enum group_by by);
 /* By what stands in the stacks of the report's rows. -ENOMEM. */
 int groups_make(struct groups *groups, const struct report *report) WARN_UNUSED;
 /* Adds the threads of a session; rate: its largest. Then groups_sort. -ENOMEM. */

@@ -420,6 +420,10 @@ static int make_groups(struct report *r)
 	enum group_by by = r->options.by;
 	int s = 0;
 
+	for (unsigned i = 0; i < SESSION_KINDS; i++) {
+		groups_sort(&r->session_groups[i], r->options.sort, BY_PROCESS + i);
+		groups_share_error(&r->session_groups[i], r, BY_PROCESS + i);
+	}
 	if (by == BY_STACK)
 		return 0;
 	if (!groups_of_samples(by))
@@ -427,7 +431,7 @@ static int make_groups(struct report *r)
 	if (groups_class(by))
 		s = groups_add_classes(&r->groups, &r->classes, by, &r->total);
 	groups_sort(&r->groups, r->options.sort, by);
-	groups_share_error(&r->groups, r);
+	groups_share_error(&r->groups, r, by);
 	return s;
 }
 
@@ -481,6 +485,8 @@ void report_done(struct report *r)
 	map_done(&r->note_of);
 	rows_done(&r->rows);
 	groups_done(&r->groups);
+	for (unsigned i = 0; i < SESSION_KINDS; i++)
+		groups_done(&r->session_groups[i]);
 	map_done(&r->shared_places);
 	timeline_done(&r->timeline);
 	spans_done(&r->spans);

@@ -7,6 +7,8 @@
 
 #define NAME_TEXT 512u
 
+_Static_assert(sizeof((struct recorded_session *)0)->groups / sizeof(uint32_t) == SESSION_KINDS, "one for each kind");
+
 static void name_container(const struct group_names *names, char text[NAME_TEXT])
 {
 	if (!names->container[0] && !names->pod[0])
@@ -31,15 +33,8 @@ static void name_session(const struct recorded_session *s, enum group_by by, cha
 		name_container(&names, text);
 }
 
-int session_groups_add(struct report *r, const struct report_row *whole, uint64_t rate)
+static void add_figures(struct group *g, const struct report_row *whole, uint64_t rate)
 {
-	const struct recorded_session *s = &r->sessions[r->session_count - 1];
-	char name[NAME_TEXT];
-
-	name_session(s, r->options.by, name);
-	struct group *g = groups_named(&r->groups, 0, name);
-	if (!g)
-		return -ENOMEM;
 	for (int f = 0; f < FIGURE_COUNT; f++) {
 		estimate_merge(&g->inclusive[f], &whole->sum[f]);
 		if (report_is_bytes((enum report_figure)f))
@@ -48,8 +43,40 @@ int session_groups_add(struct report *r, const struct report_row *whole, uint64_
 			estimate_hide(&g->inclusive[f], rate);
 	}
 	slack_merge(&g->slack_inclusive, &whole->slack);
+}
+
+/* To the group that it has among these. */
+static int add(struct groups *groups, struct recorded_session *s, enum group_by by, const struct report_row *whole,
+               uint64_t rate)
+{
+	char name[NAME_TEXT];
+	size_t known = groups->count;
+
+	name_session(s, by, name);
+	struct group *g = groups_named(groups, 0, name);
+	if (!g)
+		return -ENOMEM;
+	if (groups->count > known)
+		g->number = (uint32_t)known;
+	s->groups[by - BY_PROCESS] = g->number;
+	add_figures(g, whole, rate);
 	g->sessions++;
 	if (s->private_start_bytes && s->private_latest_bytes)
 		g->private_growth += (double)s->private_latest_bytes - (double)s->private_start_bytes;
 	return 0;
+}
+
+bool session_groups_wanted(const struct report_options *options)
+{
+	return options->processes || groups_of_sessions(options->by);
+}
+
+int session_groups_add(struct report *r, const struct report_row *whole, uint64_t rate)
+{
+	struct recorded_session *s = &r->sessions[r->session_count - 1];
+	int rc = groups_of_sessions(r->options.by) ? add(&r->groups, s, r->options.by, whole, rate) : 0;
+
+	for (unsigned i = 0; !rc && r->options.processes && i < SESSION_KINDS; i++)
+		rc = add(&r->session_groups[i], s, BY_PROCESS + i, whole, rate);
+	return rc;
 }

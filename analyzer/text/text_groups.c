@@ -215,6 +215,21 @@ static void put_sessions(const struct text *t, const struct group *g)
 		        size_format(fabs(g->private_growth), bytes));
 }
 
+/* Processes, or groups of them, of which no sample is live, or was taken. high: the largest upper end. */
+static void put_silent(const struct text *t, size_t silent, double high)
+{
+	const struct report *r = t->report;
+	char number[40], most[SIZE_TEXT];
+
+	if (!silent || !groups_of_sessions(r->options.by))
+		return;
+	fprintf(t->out, "\n%s more %s no sample of it", text_grouped((double)silent, number),
+	        text_plural((double)silent, "has", "have"));
+	if (report_is_bytes(r->options.sort) && high > 0)
+		fprintf(t->out, ": each has less than %s", size_format(high, most));
+	fputs(".\n", t->out);
+}
+
 /* Who was not profiled. */
 void text_machine(const struct text *t)
 {
@@ -241,7 +256,8 @@ size_t text_classes(const struct text *t)
 	enum report_figure other = text_companion(f);
 	char name[LINE_TEXT], a[40], b[40], range[96], share[16];
 	struct report_row rest = { 0 };
-	size_t shown = 0, more = 0;
+	size_t shown = 0, more = 0, silent = 0;
+	double silent_high = 0;
 
 	fprintf(t->out, "\n%s by %s\n\n  %s%12s  %-26s %7s  %s%s\n", plural_of(r->options.by), text_title(f), t->dim,
 	        "estimate", "interval", "share", class_title(r), t->plain);
@@ -250,8 +266,11 @@ size_t text_classes(const struct text *t)
 		const struct report_row row = report_thread(r, g);
 		struct estimate x = report_estimate(r, &row, f);
 		struct estimate y = report_estimate(r, &row, other);
-		if (!row.sum[f].samples)
+		if (!row.sum[f].samples) {
+			silent_high = fmax(silent_high, x.high);
+			silent++;
 			continue;
+		}
 		if (i >= report_shown(r)) {
 			estimate_merge(&rest.sum[f], &row.sum[f]);
 			more++;
@@ -270,6 +289,7 @@ size_t text_classes(const struct text *t)
 			text_slack(t, &row.slack);
 	}
 	put_more(t, more, &rest);
+	put_silent(t, silent, silent_high);
 	if (!shown)
 		fputs("\n      none\n", t->out);
 	return shown;

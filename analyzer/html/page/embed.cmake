@@ -3,7 +3,9 @@
 # between the tags. The header has what a page begins with, up to the line that allows them.
 cmake_minimum_required(VERSION 3.20)
 set(SCRIPTS figures model flame paint table timeline page)
+set(MACHINE_SCRIPTS machine) # only in the report of a folder
 set(SCRIPT_BYTES_MAX 30720)
+set(MACHINE_SCRIPT_BYTES_MAX 6144)
 
 # base64(VALUE OUT): of a SHA-256 in hexadecimal, which has 64 digits: 21 groups of three, and one.
 function(base64 hex out)
@@ -78,30 +80,40 @@ function(squeeze code out)
   set(${out} "${result}" PARENT_SCOPE)
 endfunction()
 
-file(READ ${CMAKE_CURRENT_LIST_DIR}/report.css style)
-set(script "'use strict';const M=Math;")
-foreach(name IN LISTS SCRIPTS)
-  file(READ ${CMAKE_CURRENT_LIST_DIR}/${name}.js part)
-  # Without comments and the lines that only people need; in an expression, [ ] stands for a space that has to stay.
-  string(REGEX REPLACE "(^|\n|; |, )[\t ]*//[^\n]*" "\\1" part "${part}")
-  string(REGEX REPLACE "([;,{(])[\t\n ]*\n[\t ]*" "\\1" part "${part}")
-  string(REGEX REPLACE "([)}\n])\n[\t\n ]*" "\\1" part "${part}")
-  string(REGEX REPLACE "\n[\t ]+" "\n" part "${part}")
-  squeeze("${part}" part)
-  string(APPEND script "${part}")
-endforeach()
-shorten("${script}" script)
-string(LENGTH "${script}" bytes)
-if(bytes GREATER SCRIPT_BYTES_MAX)
-  message(FATAL_ERROR "the scripts of the HTML report have ${bytes} bytes, more than ${SCRIPT_BYTES_MAX}")
-endif()
+# join(FIRST OUT NAME...): scripts as one.
+function(join first out)
+  set(script "${first}")
+  foreach(name IN LISTS ARGN)
+    file(READ ${CMAKE_CURRENT_LIST_DIR}/${name}.js part)
+    # Without comments and the lines that only people need; in an expression, [ ] stands for a space that has to stay.
+    string(REGEX REPLACE "(^|\n|; |, )[\t ]*//[^\n]*" "\\1" part "${part}")
+    string(REGEX REPLACE "([;,{(])[\t\n ]*\n[\t ]*" "\\1" part "${part}")
+    string(REGEX REPLACE "([)}\n])\n[\t\n ]*" "\\1" part "${part}")
+    string(REGEX REPLACE "\n[\t ]+" "\n" part "${part}")
+    squeeze("${part}" part)
+    string(APPEND script "${part}")
+  endforeach()
+  shorten("${script}" script)
+  set(${out} "${script}" PARENT_SCOPE)
+endfunction()
 
-foreach(part style script)
+file(READ ${CMAKE_CURRENT_LIST_DIR}/report.css style)
+join("'use strict';const M=Math;" script ${SCRIPTS})
+join("'use strict';" machine_script ${MACHINE_SCRIPTS})
+foreach(name script machine_script)
+  string(LENGTH "${${name}}" bytes)
+  string(TOUPPER ${name}_BYTES_MAX most)
+  if(bytes GREATER ${most})
+    message(FATAL_ERROR "the ${name} of the HTML report has ${bytes} bytes, more than ${${most}}")
+  endif()
+endforeach()
+
+foreach(part style script machine_script)
   string(SHA256 hash "${${part}}")
   base64(${hash} ${part}_hash)
 endforeach()
 file(READ ${CMAKE_CURRENT_LIST_DIR}/report.html page)
-foreach(part style_hash script_hash style script)
+foreach(part style_hash script_hash machine_script_hash style script machine_script)
   string(REPLACE "@${part}@" "${${part}}" page "${page}")
 endforeach()
 
@@ -112,7 +124,7 @@ file(WRITE ${PROLOGUE} "/* Made by html/embed.cmake: what each HTML report begin
 
 # The parts between the places where the writer puts text and data.
 set(content "/* Made by html/page/embed.cmake. */\n#include \"html/html_page.h\"\n")
-foreach(name begin head frames nodes step spans end)
+foreach(name begin head frames nodes step spans parts scripts machine end)
   string(FIND "${page}" "@data@" at)
   string(SUBSTRING "${page}" 0 ${at} part)
   if(at GREATER -1)

@@ -113,6 +113,9 @@ function growthInterval({ plus, minus, hidden, f }, tail) {
 
 // What the parts of the page share.
 const $ = id => document.getElementById(id);
+// The number of the report that is shown, of a page that has several; '': the report of all.
+const given = new URLSearchParams(location.hash.slice(1)).get('of');
+const part = $('head' + given) ? given : '';
 const count = n => n.toLocaleString('en-US');
 
 function make(kind, parent, text = '', className = '') {

@@ -1,7 +1,7 @@
 // The data of the page (analyzer/html/html_data.h), and sums over them.
 
-const head = JSON.parse($('head').textContent);
-const names = JSON.parse($('frames').textContent);
+const head = JSON.parse($('head' + part).textContent);
+const names = JSON.parse($('frames' + part).textContent);
 const modules = new Map(names.modules);
 // gap: one that stands for functions which are not known, or not shown.
 const frames = names.frames.map(([name, module, file, line, standard]) => ({ name, module: modules.get(module) || '', file, line, standard, gap: !module && name[0] === '(' }));
@@ -39,7 +39,7 @@ function pair(next, n, cell) {
 }
 
 (function read() {
-	const next = reader('nodes'), path = [];
+	const next = reader('nodes' + part), path = [];
 	function sums(side, weight = 'next') {
 		const [bytes, blocks] = pair(next, next());
 		bytes.x = head.figures[2 * side][weight];

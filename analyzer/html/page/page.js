@@ -2,7 +2,7 @@
 
 const tabs = ['flame', 'table', 'timeline', 'about'].filter(tab => tab !== 'timeline' || head.timeline.length);
 const dark = matchMedia('(prefers-color-scheme: dark)');
-const first = { tab: 'flame', figure: head.sort, dir: 'out', q: '', z: '', fn: '', hue: 'function', by: 'function', sort: 1, theme: '', span: '', kind: 'kept' };
+const first = { tab: 'flame', figure: head.sort, dir: 'out', q: '', z: '', fn: '', hue: 'function', by: 'function', sort: 1, theme: '', span: '', kind: 'kept', of: '' };
 let state = { ...first };
 
 const isDark = () => state.theme ? state.theme === 'dark' : dark.matches;
@@ -134,6 +134,7 @@ function drawHead() {
 	say(head.trust, head.figures.some(figure => figure.trust !== 'measured') ? 'warn' : 'dim');
 	say(head.warnings, 'warn');
 	say(head.resident, 'dim');
+	say(head.changed, 'warn');
 	say((head.sessions || '').replace(/^[ ]*(old|new|target|session|copy|\.\.\.)[ ].*$/gm, ''), 'dim');
 	say(head.filter, 'dim');
 	say(names.coarse, 'dim');

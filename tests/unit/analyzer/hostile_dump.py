@@ -68,7 +68,7 @@ def thinning(stamp):
 
 
 def header(regions, state=2, start=(SECOND, SECOND), latest=(31 * SECOND, 11 * SECOND), lease=1, lease_stamp=0, clock=REALTIME, pid=1,
-           command=b"x", program=b"/x"):
+           command=b"x", program=b"/x", cgroup=b"", private=(0, 0)):
     b = bytearray(HEADER_BYTES)
     struct.pack_into("<8sIIQIi", b, 0, b"MEMATTCH", 5, HEADER_BYTES, 0, state, 0)
     struct.pack_into("<QQQii", b, 32, 1 << 30, RATE, RATE, pid, 1)
@@ -76,7 +76,9 @@ def header(regions, state=2, start=(SECOND, SECOND), latest=(31 * SECOND, 11 * S
     struct.pack_into("<QQQ", b, 464, *start, clock)
     struct.pack_into("<QQQ", b, 488, *latest, clock + 10 * SECOND)
     struct.pack_into("<IIQQ", b, 512, 2, len(regions), lease_stamp, lease)
+    struct.pack_into("<QQ", b, 552, *private)
     struct.pack_into("<QQ", b, 768, 1000, 0)
+    struct.pack_into("<512s", b, 15616, cgroup)
     for i, (kind, offset, size, entries) in enumerate(regions):
         struct.pack_into("<IIQQQ", b, 2816 + 32 * i, kind, 0, offset, size, entries)
     return bytes(b)
@@ -117,7 +119,7 @@ def write_frames(path, modules, offsets, **fields):
                         (MODULES, arena(records), 0)], **fields)
 
 
-def write_many(path, count):
+def write_many(path, count, **fields):
     """So many stacks of six functions each, of a hundred at each depth, with one live sample each."""
     records, references, at = [], [], FIRST_STACK
     for i in range(count):
@@ -128,7 +130,7 @@ def write_many(path, count):
         at += len(records[-1]) // 16
     table, entries = live([(2 * SECOND, reference) for reference in references])
     modules = [module(i + 1, b"/lib%d.so" % i, b"") for i in range(3)]
-    return write(path, [(STACKS, arena(records), 0), (LIVE, table, entries), (MODULES, arena(modules), 0)])
+    return write(path, [(STACKS, arena(records), 0), (LIVE, table, entries), (MODULES, arena(modules), 0)], **fields)
 
 
 def write_deep(path, depth):
