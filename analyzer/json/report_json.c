@@ -211,6 +211,7 @@ static void put_rates(struct json *j, const struct recorded_session *s)
 	json_number(j, "max_overhead", s->max_overhead > 0 ? s->max_overhead : NAN);
 	json_number(j, "cpu_seconds", s->cpu_seconds);
 	json_number(j, "overhead", s->overhead);
+	json_number(j, "overhead_of_processor", s->processor);
 	if (s->frees_known) {
 		json_object(j, "frees_unseen");
 		json_unsigned(j, "count", s->frees_unseen);

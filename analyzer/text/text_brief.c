@@ -312,8 +312,14 @@ static void put_seen(const struct text *t, bool measured)
 	else
 		fprintf(t->out, "%s sample per %s to %s", one, size_format((double)low, a),
 		        size_format((double)high, b));
-	if (r->session_count == 1 && !isnan(r->sessions[0].overhead))
-		fprintf(t->out, "; cost %s CPU", text_percent(fmin(1, r->sessions[0].overhead), share));
+	/* In what the limit is of: less CPU time than a fifth of a processor's counts as that. */
+	if (r->session_count == 1 && !isnan(r->sessions[0].overhead)) {
+		const struct recorded_session *s = &r->sessions[0];
+		if (s->processor < DUMP_LOAD_MIN * s->overhead)
+			fprintf(t->out, "; cost %s of a CPU", text_percent(s->processor, share));
+		else
+			fprintf(t->out, "; cost %s CPU", text_percent(fmin(1, s->overhead), share));
+	}
 	fprintf(t->out, "; %s lost.\n", text_grouped((double)report_lost(r), a));
 }
 

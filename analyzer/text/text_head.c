@@ -175,9 +175,14 @@ static void put_cost(const struct text *t)
 	size_t listed = 0, changes = 0;
 
 	if (r->session_count == 1 && !isnan(r->sessions[0].overhead)) {
+		const struct recorded_session *s = &r->sessions[0];
+		char processor[16];
 		text_label(t, "cost");
-		fprintf(t->out, "sampling took %s of the process's CPU time\n",
-		        text_percent(fmin(1, r->sessions[0].overhead), share));
+		fprintf(t->out, "sampling took %s of the process's CPU time, %s of a CPU",
+		        text_percent(fmin(1, s->overhead), share), text_percent(s->processor, processor));
+		if (s->max_overhead > 0)
+			fprintf(t->out, " (limit %g %%, of a fifth of a CPU at least)", 100 * s->max_overhead);
+		putc('\n', t->out);
 	}
 	for (size_t i = 0; i < r->session_count; i++) {
 		const struct recorded_session *s = &r->sessions[i];

@@ -150,6 +150,35 @@ static void test_the_kernel_may_not_agree(void **state)
 	assert_kernel(1 << 30, "private memory grew by 1023 MiB, seen allocations explain 12.0 MiB at most");
 }
 
+/* What sampling has cost is told in what its limit is of: a process that uses less than a fifth of a processor counts
+ * as one that uses that. */
+static void test_cost_is_told_as_its_limit_is(void **state)
+{
+	struct dump_builder b;
+	struct report r;
+
+	(void)state;
+	build(&b, RATE);
+	dump_builder_header(&b)->max_overhead_ppm = 10000;
+	dump_builder_header(&b)->cpu_ns = 3000000000;
+	dump_builder_header(&b)->cost_ns = 45000000;
+	make(&r, &b, (struct report_options){ 0 });
+	assert_says(text_of(&r), "; cost 0.15 % of a CPU; 0 lost.");
+	report_done(&r);
+	brief = false;
+	make(&r, &b, (struct report_options){ 0 });
+	assert_says(text_of(&r), "sampling took 1.50 % of the process's CPU time, 0.15 % of a CPU (limit 1 %, of a "
+	                         "fifth of a CPU at least)\n");
+	report_done(&r);
+	brief = true;
+	dump_builder_header(&b)->cpu_ns = 15000000000;
+	dump_builder_header(&b)->cost_ns = 120000000;
+	make(&r, &b, (struct report_options){ 0 });
+	assert_says(text_of(&r), "; cost 0.80 % CPU; 0 lost.");
+	report_done(&r);
+	dump_builder_done(&b);
+}
+
 /* What is wrong is said before the figures, also without --verbose, and once; what stacks lack comes at the end. */
 static void test_warnings_come_before_the_figures(void **state)
 {
@@ -313,6 +342,7 @@ int main(void)
 		cmocka_unit_test(test_nothing_is_nothing),
 		cmocka_unit_test(test_the_kernel_may_tell_nothing),
 		cmocka_unit_test(test_the_kernel_may_not_agree),
+		cmocka_unit_test(test_cost_is_told_as_its_limit_is),
 		cmocka_unit_test(test_warnings_come_before_the_figures),
 		cmocka_unit_test(test_names_are_plain_in_what_to_do_next),
 		cmocka_unit_test(test_the_layout_follows_the_terminal),
