@@ -61,6 +61,7 @@ struct report_row {
 	double p_value;  /* of the growth, one-sided; 1 if there is none */
 	bool grown;      /* more than chance explains, all rows considered; of leaks: it is one */
 	bool grows;      /* of leaks: old blocks become more, but may be blocks that live long, or a cache that fills */
+	bool collected;  /* of leaks: it would be one if it were not garbage, perhaps, that is yet to be collected */
 	bool doubtful;   /* frees are missed: growth of live figures may be nothing but that */
 	uint64_t *frames; /* places, from the caller of the allocator outward */
 	uint32_t frame_count;

@@ -89,6 +89,7 @@ static void put_leak(struct json *j, const struct report *r, const struct report
 	json_bool(j, "grows", row->grows);
 	json_number(j, "residual_life", row->grows ? leak_residual_life(t, r->options.confidence) : NAN);
 	json_number(j, "decided_after_seconds", row->grows ? report_decides_after(r, row) : NAN);
+	json_bool(j, "garbage", row->collected);
 	json_bool(j, "frees_missed", row->doubtful);
 	json_object_end(j);
 }

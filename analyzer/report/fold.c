@@ -209,6 +209,14 @@ bool fold_is_wrapper(const char *function)
 	return ends_as_allocator(last, (size_t)(name + n - last));
 }
 
+bool fold_is_collected(const char *function)
+{
+	static const char *const names[] = { "v8::internal::Heap::AllocateExternalBackingStore",
+		                             "v8::internal::BackingStore::Allocate" };
+
+	return function && starts_with_any(without_return_type(function), names, sizeof names / sizeof names[0]);
+}
+
 bool fold_is_startup(const char *function)
 {
 	static const char *const whole[] = { "_start",

@@ -17,6 +17,8 @@ const char *fold_run(const char *function, const char *file);
 /* Passes on to an allocation function, if it stands at the inner end of a stack: by a name of the usual kind (xmalloc,
  * my_strdup, T::operator new), or one that is listed. NULL: no. */
 bool fold_is_wrapper(const char *function);
+/* Gets memory that a collector of garbage gives back, later than it is no longer used. NULL: no. */
+bool fold_is_collected(const char *function);
 /* Has this name, without parameters and what the compiler has put behind it. NULL: no. */
 bool fold_is_called(const char *function, const char *name);
 /* Starts a process or a thread, if it stands at the outer end of a stack. NULL: no. */

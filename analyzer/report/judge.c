@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/judge.h"
 
+#include "report/fold.h"
+
 /* The private memory is looked at just before the end; what the kernel has not yet accounted, and stacks, are less. */
 #define FIT_SLACK_BYTES (4u << 20)
+#define COLLECTOR_FRAMES 12u          /* in which the caller of the allocator is */
+#define GARBAGE_MAX_BYTES (96u << 20) /* half as much again as V8 waits for */
 
 /*
  * Only where the private memory was looked at when the recording ended: else blocks may have been allocated since. Of
@@ -67,6 +71,25 @@ void judge(struct report *r)
 	r->trust = trust_decide(e);
 }
 
+/* The array buffers of V8: it collects when 64 MiB have been added since the last time (kExternalAllocationSoftLimit).
+ */
+static bool may_be_garbage(const struct report *r, const struct report_row *row)
+{
+	size_t frames = row->frame_count < COLLECTOR_FRAMES ? row->frame_count : COLLECTOR_FRAMES;
+
+	if (!r->symbols || estimate_interval(&row->leak->bytes, r->options.confidence).low > GARBAGE_MAX_BYTES)
+		return false;
+	symbols_want(r->symbols, row->frames, frames);
+	for (size_t i = 0; i < frames; i++) {
+		size_t count;
+		const struct location *list = symbols_find(r->symbols, row->frames[i], &count);
+		for (size_t k = 0; k < count; k++)
+			if (fold_is_collected(list[k].function))
+				return true;
+	}
+	return false;
+}
+
 void judge_row(const struct report *r, struct report_row *row)
 {
 	struct trust_share own = trust_share(&row->frees, r->largest_rate);
@@ -76,4 +99,6 @@ void judge_row(const struct report *r, struct report_row *row)
 	row->doubtful = trust_live_doubtful(&r->trust) || trust_share_matters(&own);
 	row->grown = row->grown && !row->doubtful;
 	row->grows = row->grows && !row->doubtful;
+	row->collected = r->options.leaks && row->grown && may_be_garbage(r, row);
+	row->grown = row->grown && !row->collected;
 }

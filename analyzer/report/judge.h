@@ -13,7 +13,8 @@ void judge_session(struct report *report, const struct recorded_session *session
 void judge_note(struct report *report, uint32_t kind);
 /* When the rest of the report is there, but for the tests. */
 void judge(struct report *report);
-/* After the tests: where frees are missed, no growth of live figures is called one. */
+/* After the tests: where frees are missed, no growth of live figures is called one; nor is what a collector of garbage
+ * may yet free called a leak. */
 void judge_row(const struct report *report, struct report_row *row);
 
 #endif

@@ -227,7 +227,9 @@ static void put_growing(const struct text *t, const struct report_row *row)
 	double seconds = report_decides_after(t->report, row);
 
 	fprintf(t->out, "%sgrows%s", t->warn, t->plain);
-	if (leak_shape(row->leak) == LEAK_FILLING)
+	if (row->collected)
+		fputs("; may be garbage that V8 has yet to collect", t->out);
+	else if (leak_shape(row->leak) == LEAK_FILLING)
 		fputs(", more and more slowly: as a cache that fills", t->out);
 	else if (isfinite(seconds))
 		fprintf(t->out, "; a session of %.3g s tells if it is a leak", seconds);
