@@ -15,6 +15,7 @@
 #include "debug_info/debug_server.h"
 #include "dump/dump_reader.h"
 #include "base/line_width.h"
+#include "live/fleet_view.h"
 #include "live/live_view.h"
 #include "memanalyze_options.h"
 #include "dumps/machine.h"
@@ -193,6 +194,8 @@ static int check_live(const struct arguments *a, struct err *e)
 		return err_set(e, EINVAL, "--live takes one dump");
 	if (a->format || a->outputs.count)
 		return err_set(e, EINVAL, "--live shows text on a terminal, or with --batch: not with -o or --format");
+	if (a->batch && a->directory)
+		return err_set(e, EINVAL, "--batch is about one dump; memanalyze --json reads a directory");
 	return live_check(&a->report, e);
 }
 
@@ -239,7 +242,6 @@ static void take_directory(struct arguments *a)
 	const struct report_options *o = &a->report;
 	struct err e;
 
-	a->directory = a->paths[0];
 	if (machine_read(&a->machine, a->directory, &e))
 		exit(complain(a->directory, &e));
 	a->paths = a->machine.paths;
@@ -286,7 +288,9 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct er
 	a->paths = argv + optind;
 	a->path_count = argc - optind;
 	r = a->path_count || a->report.diff ? 0 : take_newest(a, e);
-	if (!r && a->path_count == 1 && !a->live && is_directory(a->paths[0]))
+	if (!r && a->path_count == 1 && is_directory(a->paths[0]))
+		a->directory = a->paths[0];
+	if (!r && a->directory && !a->live)
 		take_directory(a);
 	if (!r)
 		r = check_arguments(a, e);
@@ -439,7 +443,12 @@ static int show_live(struct arguments *a)
 		.path = a->paths[0], .report = &a->report, .batch = a->batch, .colour = wants_colour()
 	};
 
-	return live_run(&options, &e) ? complain(a->paths[0], &e) : 0;
+	const struct fleet_options fleet = { .directory = a->directory,
+		                             .report = &a->report,
+		                             .colour = options.colour };
+	int r = a->directory ? fleet_run(&fleet, &e) : live_run(&options, &e);
+
+	return r ? complain(a->paths[0], &e) : 0;
 }
 
 static int compare_censuses(const struct arguments *a)

@@ -41,7 +41,9 @@ static const struct option_row rows[] = {
 
 	{ .code = OPTION_LIVE_VIEW,
 	  .name = "live",
-	  .help = "the heap while the session lasts, once a second on the terminal" },
+	  .help = "the heap while the session lasts, once a second on the terminal; of a directory its processes, as "
+	          "top "
+	          "has them" },
 	{ .code = OPTION_BATCH,
 	  .name = "batch",
 	  .argument = "N",

@@ -254,7 +254,7 @@ static void put_cut(const char *text, size_t columns, const char *end, FILE *out
 	fputs(end, out);
 }
 
-static void put_line(const char *text, size_t columns, FILE *out)
+void live_screen_line(const char *text, size_t columns, FILE *out)
 {
 	put_cut(text, columns, ERASE_LINE "\r\n", out);
 }
@@ -307,7 +307,7 @@ static void put_help(size_t columns, size_t lines, FILE *out)
 	};
 
 	for (size_t i = 0; i < sizeof text / sizeof text[0] && i + 1 < lines; i++)
-		put_line(text[i], columns, out);
+		live_screen_line(text[i], columns, out);
 }
 
 size_t live_screen_page(size_t lines)
@@ -323,11 +323,11 @@ static void put_head(const struct live_frame *f, size_t columns, size_t lines, b
 
 	if (lines >= LEAST_LINES) {
 		head_session(f, text);
-		put_line(text, columns, out);
+		live_screen_line(text, columns, out);
 		head_totals(f, text);
-		put_line(text, columns, out);
+		live_screen_line(text, columns, out);
 		head_view(f, text);
-		put_line(text, columns, out);
+		live_screen_line(text, columns, out);
 	}
 	put_titles(f, columns, colour, out);
 }
@@ -341,7 +341,7 @@ static void put_whole_line(void *arg, const char *text)
 {
 	const struct whole_line *l = arg;
 
-	put_line(text, l->columns, l->out);
+	live_screen_line(text, l->columns, l->out);
 }
 
 /* The rows of the page. */

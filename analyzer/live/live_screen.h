@@ -43,6 +43,8 @@ size_t live_line_text(const struct live_line *line, size_t columns, bool colour,
 /* The names of these columns. */
 size_t live_line_head(size_t columns, FILE *out);
 
+/* A line of at most so many columns, made printable. */
+void live_screen_line(const char *text, size_t columns, FILE *out);
 /* How many rows a screen of so many lines shows. */
 size_t live_screen_page(size_t lines);
 /* A whole screen; each line ends with what erases the rest of it. */

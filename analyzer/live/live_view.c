@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "live/live_view.h"
 
-#include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -11,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "live/live_guard.h"
+#include "live/live_keyboard.h"
 #include "live/live_screen.h"
 #include "base/now.h"
 #include "live/terminal.h"
@@ -18,9 +17,6 @@
 #define LOOK_NS 1000000000ull
 #define NAMED_AT_ONCE 2048u
 #define LOWER_PRIORITY 5 /* after the target */
-#define KEYS_BYTES 64u
-#define ESCAPE '\033'
-#define ESCAPE_NS 50000000ull /* the rest of a sequence comes sooner */
 #define NOTICE_TEXT 512
 
 struct view {
@@ -37,8 +33,6 @@ struct view {
 	bool read;      /* there was a look */
 	size_t whole;   /* number of the stack that is shown as a whole */
 	char notice[NOTICE_TEXT];
-	char keys[KEYS_BYTES]; /* that a terminal has sent, and that make no whole key yet */
-	size_t key_bytes;
 };
 
 int live_check(const struct report_options *o, struct err *e)
@@ -204,15 +198,10 @@ static int run_batch(struct view *v, struct err *e)
 
 /* ---- on a terminal ---- */
 
-static void on_resize(int sig)
-{
-	(void)sig; /* it ends the wait */
-}
-
 static int draw(const struct view *v, struct err *e)
 {
 	const struct live_frame frame = frame_of(v);
-	size_t columns, lines, size = 0, done = 0;
+	size_t columns, lines, size = 0;
 	AUTO_FREE char *text = NULL;
 	FILE *out = open_memstream(&text, &size);
 
@@ -222,13 +211,7 @@ static int draw(const struct view *v, struct err *e)
 	live_screen_write(&frame, columns, lines, v->options->colour, out);
 	if (fclose(out))
 		return err_set(e, ENOMEM, "out of memory");
-	while (done < size) {
-		ssize_t n = write(STDOUT_FILENO, text + done, size - done);
-		if (n < 0 && errno != EINTR)
-			return err_sys(e, "cannot write");
-		done += n > 0 ? (size_t)n : 0;
-	}
-	return 0;
+	return terminal_write(text, size, e);
 }
 
 /* Of a row that is a sum, its largest stack. */
@@ -250,16 +233,18 @@ static int rows_changed(struct view *v, const struct live_choice *before, bool a
 }
 
 /* A byte of the filter's text. */
-static int type(struct view *v, char byte, struct err *e)
+static int type(void *arg, char byte, struct err *e)
 {
+	struct view *v = arg;
 	const struct live_choice before = v->choice;
 
 	live_choice_type(&v->choice, byte);
 	return rows_changed(v, &before, false, e);
 }
 
-static int apply_key(struct view *v, enum live_key key, struct err *e)
+static int apply_key(void *arg, enum live_key key, struct err *e)
 {
+	struct view *v = arg;
 	const struct live_choice before = v->choice;
 	size_t lines = v->rows.count;
 
@@ -273,72 +258,12 @@ static int apply_key(struct view *v, enum live_key key, struct err *e)
 	return rows_changed(v, &before, key == LIVE_KEY_RESTART, e);
 }
 
-/* The rest of an escape sequence comes with it, or not at all. */
-static int take_keys(struct view *v, struct err *e)
-{
-	ssize_t n = read(STDIN_FILENO, v->keys + v->key_bytes, sizeof v->keys - v->key_bytes);
-	size_t used = 0, length;
-	int r = 0;
-
-	if (n < 0 && (errno == EINTR || errno == EAGAIN))
-		return 0;
-	if (n <= 0) { /* the terminal is gone */
-		v->choice.quit = true;
-		return 0;
-	}
-	v->key_bytes += (size_t)n;
-	while (!r && used < v->key_bytes && !v->choice.quit) {
-		enum live_key key;
-		if (v->choice.typing && v->keys[used] != ESCAPE) {
-			r = type(v, v->keys[used++], e);
-			continue;
-		}
-		length = live_key_read(v->keys + used, v->key_bytes - used, &key);
-		if (!length)
-			break;
-		used += length;
-		r = apply_key(v, key, e);
-	}
-	v->key_bytes -= used;
-	memmove(v->keys, v->keys + used, v->key_bytes);
-	return r;
-}
-
-/* Until a key, another size of the terminal, or the time of the next look. */
-static int await_key(struct view *v, struct err *e)
-{
-	struct pollfd keys = { .fd = STDIN_FILENO, .events = POLLIN };
-	uint64_t now = now_ns(CLOCK_MONOTONIC), left = v->due_ns > now ? v->due_ns - now : 0;
-	bool begun = v->key_bytes > 0; /* a sequence, or a lone Escape */
-	sigset_t none;
-	bool lone = v->key_bytes == 1;
-
-	left = begun && (v->choice.paused || left > ESCAPE_NS) ? ESCAPE_NS : left;
-	const struct timespec wait = { (time_t)(left / 1000000000u), (long)(left % 1000000000u) };
-	sigemptyset(&none);
-	if (ppoll(&keys, 1, v->choice.paused && !begun ? NULL : &wait, &none) > 0)
-		return take_keys(v, e);
-	v->key_bytes = 0;
-	return lone ? apply_key(v, LIVE_KEY_ESCAPE, e) : 0;
-}
-
-static void catch_resize(void)
-{
-	struct sigaction action = { .sa_handler = on_resize, .sa_flags = SA_RESTART };
-	sigset_t resize;
-
-	sigemptyset(&action.sa_mask);
-	sigaction(SIGWINCH, &action, NULL);
-	sigemptyset(&resize);
-	sigaddset(&resize, SIGWINCH);
-	sigprocmask(SIG_BLOCK, &resize, NULL); /* until it is waited for */
-}
-
 static int run_view(struct view *v, struct err *e)
 {
+	struct live_keyboard keyboard = { .choice = &v->choice, .type = type, .apply = apply_key, .arg = v };
 	int r = 0;
 
-	catch_resize();
+	live_keyboard_catch_resize();
 	while (!r && !v->choice.quit) {
 		if (!v->choice.paused && now_ns(CLOCK_MONOTONIC) >= v->due_ns) {
 			r = look(v, e);
@@ -346,12 +271,14 @@ static int run_view(struct view *v, struct err *e)
 				return r;
 			plan_next(v);
 			v->read = true;
-			if (has_ended(v))
+			if (has_ended(v) && !v->options->stays)
 				return 0;
+			if (has_ended(v))
+				v->due_ns = UINT64_MAX; /* there is nothing new to come */
 		}
 		r = draw(v, e);
 		if (!r)
-			r = await_key(v, e);
+			r = live_keyboard_await(&keyboard, v->due_ns, e);
 	}
 	return r;
 }
@@ -383,6 +310,16 @@ int live_run(const struct live_options *o, struct err *e)
 		r = run_batch(&v, e);
 	else
 		r = live_guard_run(child_main, &v, e);
+	view_close(&v);
+	return r;
+}
+
+int live_show(const struct live_options *o, struct err *e)
+{
+	struct view v;
+	int r = view_open(&v, o);
+
+	r = r ? err_set(e, -r, "out of memory") : run_view(&v, e);
 	view_close(&v);
 	return r;
 }

@@ -23,6 +23,7 @@ struct live_options {
 	const struct report_options *report; /* of it: by, sort, top, confidence, symbols, show_std, search */
 	size_t batch;                        /* looks to be written for scripts, 0: the view */
 	bool colour;
+	bool stays; /* also after the session has ended, until the user quits */
 };
 
 /* -EINVAL: what the live view does not show. */
@@ -30,5 +31,7 @@ int live_check(const struct report_options *report, struct err *e) WARN_UNUSED;
 /* 0: ended by the user or with the session; -errno with a text: the dump could not be read, or there is no terminal.
  * Does not return where a signal ends it. */
 int live_run(const struct live_options *options, struct err *e) WARN_UNUSED;
+/* The view alone, by who has a guard and the terminal already. */
+int live_show(const struct live_options *options, struct err *e) WARN_UNUSED;
 
 #endif

@@ -88,3 +88,14 @@ void terminal_size(size_t *columns, size_t *lines)
 	*columns = *columns < COLUMNS_MAX ? *columns : COLUMNS_MAX;
 	*lines = *lines < LINES_MAX ? *lines : LINES_MAX;
 }
+
+int terminal_write(const char *text, size_t bytes, struct err *e)
+{
+	for (size_t done = 0; done < bytes;) {
+		ssize_t n = write(STDOUT_FILENO, text + done, bytes - done);
+		if (n < 0 && errno != EINTR)
+			return err_sys(e, "cannot write");
+		done += n > 0 ? (size_t)n : 0;
+	}
+	return 0;
+}

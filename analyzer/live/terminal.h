@@ -27,4 +27,7 @@ bool terminal_is_ours(void);
 /* 80 columns and 24 lines if the terminal does not say. */
 void terminal_size(size_t *columns, size_t *lines);
 
+/* All of it, to standard output. -errno with a text. */
+int terminal_write(const char *text, size_t bytes, struct err *e) WARN_UNUSED;
+
 #endif

@@ -311,7 +311,7 @@ static int check_system(const struct session_options *o, enum command command, c
 		             "--system profiles processes: not with a PID, a command, --detach, --doctor or --census");
 	if (s->all || s->children || o->trigger_count || o->every_ns || o->live)
 		return usage("%s", "--system takes all there is, now and later: not with --all, --children, --when, "
-		                   "--every or --live");
+		                   "--every or --live (memanalyze --live DIRECTORY shows what it records)");
 	if (!o->output)
 		return usage("%s", "--system wants -o DIRECTORY, for its dumps");
 	if (o->receipt || o->report_count || o->json)

@@ -17,18 +17,20 @@ import time
 PATIENCE = 60
 ENTER, LEAVE = b"\033[?1049h", b"\033[?1049l"
 HOSTILE = b"ev\033]0;il\x07\xe2\x80\xae\xff\033[2Jname"
-STATE, COMMAND, LEASE_REALTIME = 24, 80, 528  # offsets in the header: memattach-dump(5)
+STATE, COMMAND, LEASE_REALTIME, PRIVATE, CGROUP = 24, 80, 528, 552, 15616  # offsets in the header: memattach-dump(5)
 RUNNING, DETACHED = 1, 2
 DRAWN = re.compile(rb"\033\[(H|K|J|\?1049[hl]|\?25[hl]|\?7[hl]|2J|[0-9;]*m)")
 
 
-def write_dump(source, path, state):
+def write_dump(source, path, state, command=HOSTILE, grown=0, cgroup=b""):
     """Put in its place as memattach does."""
     with open(source, "rb") as file:
         data = bytearray(file.read())
     struct.pack_into("<I", data, STATE, state)
     struct.pack_into("<Q", data, LEASE_REALTIME, (int(time.time()) + 3600) * 10**9)
-    struct.pack_into("64s", data, COMMAND, HOSTILE)
+    struct.pack_into("64s", data, COMMAND, command)
+    struct.pack_into("<QQ", data, PRIVATE, 1 << 30, (1 << 30) + grown)
+    struct.pack_into("512s", data, CGROUP, cgroup)
     with open(path + ".part", "wb") as file:
         file.write(data)
     os.rename(path + ".part", path)
@@ -68,8 +70,8 @@ class View:
         begin = len(self.text)
         self.until(pattern, lambda: re.search(pattern, self.text[begin:]))
 
-    def started(self):
-        self.until("a screen", lambda: b"SAMPLES" in self.text)
+    def started(self, title=b"SAMPLES"):
+        self.until("a screen", lambda: title in self.text)
         assert ENTER in self.text and LEAVE not in self.text, self.text
         assert not termios.tcgetattr(self.slave)[3] & (termios.ICANON | termios.ECHO)
         return self
@@ -204,6 +206,46 @@ def check_batch(memanalyze, source, dump):
     assert done.count("\n\n") == 2, done
 
 
+def screen_of(view):
+    """The rows of the last whole screen."""
+    screens = re.findall(rb"\033\[H(.*?)\033\[J", view.text, re.S)
+    return [row.decode() for row in re.split(rb"\r+\n", DRAWN.sub(b"", screens[-1]))] if screens else []
+
+
+def check_directory(memanalyze, source, dump):
+    """The processes of a directory, those that grow first; Enter shows one, q comes back; new and gone dumps; any size; names of strangers."""
+    folder = dump + ".d"
+    os.mkdir(folder)
+    for i in range(40):
+        write_dump(source, f"{folder}/p{i}.dump", RUNNING if i < 30 else DETACHED, command=HOSTILE if i == 5 else b"worker%d" % i, grown=i << 20,
+                   cgroup=b"/system.slice/web\x1b.service" if i == 6 else b"")
+    view = View(memanalyze, folder, columns=80).started(b"PROCESS")
+    view.until("live bytes", lambda: "MiB" in "".join(screen_of(view)[3:4]).split("+39.0 MiB")[-1])
+    rows = screen_of(view)
+    assert rows[0].startswith("40 processes, 10 ended; private memory 30.4 GiB (+780 MiB)  /"), rows[0]
+    assert re.match(r"> +\+39\.0 MiB +detached +\S+ \w+ +\S+ \w+ +\d+ worker39$", rows[3]), rows[3]
+    assert [row.split()[-1] for row in rows[3:8]] == [f"worker{i}" for i in (39, 38, 37, 36, 35)] and fits(view.text, 80, 24), rows
+    for keys, shown in ((b"\033[B\r", b"FUNCTION < CALLERS"), (b"q", b"PROCESS"), (b"/", b"Esc clears"), (b"EB", b"/EB_"), (b"\r", b"only /EB"),
+                        (b"\033", b"by growth since the attach; Enter"), (b"s", b"by growth of the last minute"), (b"s", b"by live bytes"), (b"s", b"by name"),
+                        (b"p", b"PAUSED"), (b"h", b"PER MINUTE  the same"), (b"p", b"PROCESS"), (b"s", b"by growth since")):
+        view.type(keys)
+        view.sees(re.escape(shown))
+    os.rename(f"{folder}/p39.dump", f"{folder}/p39.gone")
+    write_dump(source, f"{folder}/new.dump", RUNNING, command=b"late", grown=1 << 30)
+    view.until("a new one", lambda: any(row.endswith(" late") for row in screen_of(view)) and not any(row.endswith("worker39") for row in screen_of(view)))
+    for columns, lines in ((40, 10), (12, 3), (1, 1), (200, 60)):
+        view.resize(columns, lines)
+        begin = len(view.text)
+        view.until("a screen of the new size", lambda: b"\033[J" in view.text[begin:] and fits(view.text[begin:], columns, lines))
+    view.until("all rows", lambda: any("ev" in row and row.endswith("name") for row in screen_of(view)))
+    for name in os.listdir(folder):
+        os.unlink(os.path.join(folder, name))
+    os.rmdir(folder)
+    view.sees(b"cannot read the directory")
+    view.type(b"q")
+    view.ends(0)
+
+
 def main():
     memanalyze, source, directory = sys.argv[1:]
     with tempfile.TemporaryDirectory(dir=directory) as own:  # a memanalyze that is run there without arguments takes *.dump
@@ -220,6 +262,7 @@ def check(memanalyze, source, dump):
     check_end(memanalyze, source, dump)
     check_refusals(memanalyze, dump)
     check_batch(memanalyze, source, dump)
+    check_directory(memanalyze, source, dump)
 
 
 main()

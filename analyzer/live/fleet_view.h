@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* memanalyze --live DIRECTORY: its processes on a terminal as top has them, those that grow first; Enter shows the live
+ * view of one. */
+#ifndef MEMATTACH_FLEET_VIEW_H
+#define MEMATTACH_FLEET_VIEW_H
+
+#include "report/report.h"
+
+struct fleet_options {
+	const char *directory;
+	const struct report_options *report; /* of the live view of one, and its confidence */
+	bool colour;
+};
+
+/* As live_run. */
+int fleet_run(const struct fleet_options *options, struct err *e) WARN_UNUSED;
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* What a live view waits for: keys of the terminal, another size of it, or the time of its next look. */
+#ifndef MEMATTACH_LIVE_KEYBOARD_H
+#define MEMATTACH_LIVE_KEYBOARD_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "live/live_keys.h"
+
+#define LIVE_KEYBOARD_BYTES 64u
+
+struct live_keyboard {
+	char keys[LIVE_KEYBOARD_BYTES]; /* that a terminal has sent, and that make no whole key yet */
+	size_t bytes;
+	struct live_choice *choice; /* of the view: whether a filter is typed, whether it pauses; quit is set when the
+	                               terminal is gone */
+	/* Both return 0 or -errno with a text. */
+	int (*type)(void *arg, char byte, struct err *e); /* of the filter's text */
+	int (*apply)(void *arg, enum live_key key, struct err *e);
+	void *arg;
+};
+
+/* Signals of the terminal's size end a wait from now on, and come in none but these. */
+void live_keyboard_catch_resize(void);
+/* Until due_ns of the monotonic clock; without an end while the view pauses. 0, or what type and apply return. */
+int live_keyboard_await(struct live_keyboard *keyboard, uint64_t due_ns, struct err *e) WARN_UNUSED;
+
+#endif
