@@ -298,12 +298,8 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct er
 		r = ask_servers(a, e);
 	if (!r)
 		r = outputs_settle(&a->outputs, a->format, &a->report, e);
-	if (!r) {
-		a->report.moments = outputs_moments(&a->outputs, &a->report, a->path_count);
-		a->report.stack_threads = outputs_show_threads(&a->outputs);
-		a->report.processes = outputs_show_processes(&a->outputs, &a->report);
-		a->report.times = a->path_count == 1 && outputs_show_times(&a->outputs);
-	}
+	if (!r)
+		outputs_ask(&a->outputs, &a->report, a->path_count);
 	return r;
 }
 

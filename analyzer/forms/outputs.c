@@ -28,7 +28,7 @@ enum {
 	SHOWS_PARTS = 8,       /* --depth */
 	SHOWS_MOMENTS = 16,    /* --timeline */
 	SHOWS_ALL = 31,
-	SHOWS_BESIDE = 32,     /* a timeline beside the stacks, asked for or not */
+	SHOWS_BESIDE = 32,     /* a timeline, threads, sizes and lifetimes beside the stacks, asked for or not */
 	SHOWS_THREADS = 64,    /* those of each stack */
 	SHOWS_TIMES = 128,     /* lifetimes and the peak of each stack */
 	SHOWS_PROCESSES = 256, /* of a folder, beside the stacks */
@@ -284,24 +284,15 @@ static bool any_shows(const struct outputs *o, unsigned what)
 	return false;
 }
 
-size_t outputs_moments(const struct outputs *o, const struct report_options *options, int dump_count)
+void outputs_ask(const struct outputs *o, struct report_options *options, int dump_count)
 {
-	return any_shows(o, SHOWS_BESIDE) && dump_count == 1 && !options->diff ? MOMENTS_BESIDE : 0;
-}
+	const bool beside = any_shows(o, SHOWS_BESIDE);
 
-bool outputs_show_processes(const struct outputs *o, const struct report_options *options)
-{
-	return any_shows(o, SHOWS_PROCESSES) && options->machine && !options->diff && !options->since_ns;
-}
-
-bool outputs_show_threads(const struct outputs *o)
-{
-	return any_shows(o, SHOWS_THREADS);
-}
-
-bool outputs_show_times(const struct outputs *o)
-{
-	return any_shows(o, SHOWS_TIMES);
+	options->moments = beside && dump_count == 1 && !options->diff ? MOMENTS_BESIDE : 0;
+	options->sample_groups = beside && !options->diff && !options->since_ns;
+	options->stack_threads = any_shows(o, SHOWS_THREADS);
+	options->times = dump_count == 1 && any_shows(o, SHOWS_TIMES);
+	options->processes = any_shows(o, SHOWS_PROCESSES) && options->machine && !options->diff && !options->since_ns;
 }
 
 bool outputs_have_stdout(const struct outputs *o)

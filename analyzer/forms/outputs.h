@@ -50,14 +50,8 @@ int outputs_settle(struct outputs *outputs, const struct output_format *format, 
                    struct err *e) WARN_UNUSED;
 /* Before the dumps are read: what cannot be written to is found at once. inputs: files that no output may replace. */
 int outputs_open(struct outputs *outputs, char *const *inputs, int input_count, struct err *e) WARN_UNUSED;
-/* report_options.moments: how many the outputs show beside the stacks of so many dumps. After outputs_settle. */
-size_t outputs_moments(const struct outputs *outputs, const struct report_options *options, int dump_count);
-/* report_options.stack_threads. */
-bool outputs_show_threads(const struct outputs *outputs);
-/* report_options.processes. */
-bool outputs_show_processes(const struct outputs *outputs, const struct report_options *options);
-/* report_options.times. */
-bool outputs_show_times(const struct outputs *outputs);
+/* After outputs_settle: what the outputs show of so many dumps beside their stacks, asked for or not. */
+void outputs_ask(const struct outputs *outputs, struct report_options *options, int dump_count);
 bool outputs_have_stdout(const struct outputs *outputs);
 /* Writes all of them. top_given: report->options.top is what the user wants. After a failure the others are written all
  * the same, and the first error is told. */

@@ -68,9 +68,8 @@ int requested_report_main(int argc, char **argv)
 	int r = outputs_add(&outputs, argv[2], &e);
 	if (!r)
 		r = outputs_settle(&outputs, NULL, &options, &e);
-	options.moments = r ? 0 : outputs_moments(&outputs, &options, 1);
-	options.stack_threads = !r && outputs_show_threads(&outputs);
-	options.times = !r && outputs_show_times(&outputs);
+	if (!r)
+		outputs_ask(&outputs, &options, 1);
 	int status = r ? refuse() : EXIT_WHOLE;
 	if (!r && argc == 4) {
 		outputs.list[0].path = "-"; /* the name has said the form; the file is open already */

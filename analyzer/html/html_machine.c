@@ -173,7 +173,7 @@ static int put_row(const struct machine_page *m, unsigned kind, size_t row, cons
 	put_part(m, kind, row, j);
 	for (unsigned other = PROGRAMS; kind == PROCESSES && other < SESSION_KINDS; other++)
 		json_unsigned(j, NULL, row_of(m, session, other));
-	html_figures(m->report, &sums, j);
+	html_figures(m->report, &sums, FIGURE_COUNT, j);
 	json_array_end(j);
 	return s;
 }

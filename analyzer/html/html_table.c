@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "html/html_data.h"
 #include "output/frame_name.h"
+#include "output/group_title.h"
 
 #define NUMBERS_BYTES 400u /* of a row: four numbers of each figure, twice */
 #define NAME_TEXT 4400u
@@ -46,9 +47,9 @@ static struct ranked_group *rank(const struct report *r, const struct groups *gr
 	return list;
 }
 
-void html_figures(const struct report *r, const struct report_row *row, struct json *j)
+void html_figures(const struct report *r, const struct report_row *row, int figures, struct json *j)
 {
-	for (int f = 0; f < FIGURE_COUNT; f++) {
+	for (int f = 0; f < figures; f++) {
 		struct estimate x = report_estimate(r, row, f);
 		json_unsigned(j, NULL, row->sum[f].samples);
 		json_estimate(j, NULL, round(x.value));
@@ -79,9 +80,9 @@ static const char *name_of(const struct report *r, const struct group *g, char t
 
 static int put_group(struct json *j, const struct report *r, const struct group *g, struct name_text *buffer)
 {
+	const struct report_row own = report_group(g, true), all = report_group(g, false);
 	const char *path = g->image ? r->images.list[g->image].path : NULL;
 	char text[NAME_TEXT];
-	const struct report_row own = report_group(g, true), all = report_group(g, false);
 
 	json_array_line(j, NULL);
 	int s = html_put_name(j, name_of(r, g, text), buffer);
@@ -90,8 +91,8 @@ static int put_group(struct json *j, const struct report *r, const struct group 
 	else
 		json_string(j, NULL, NULL);
 	json_unsigned(j, NULL, owns(g));
-	html_figures(r, &own, j);
-	html_figures(r, &all, j);
+	html_figures(r, &own, FIGURE_COUNT, j);
+	html_figures(r, &all, FIGURE_COUNT, j);
 	json_array_end(j);
 	return s;
 }
@@ -145,9 +146,55 @@ static int put_groups(struct json *j, const struct report *r, const struct group
 	return s;
 }
 
+/* Threads, sizes or lifetimes. */
+static int put_sample_groups(struct json *j, const struct report *r, const struct groups *groups, size_t bytes)
+{
+	const int figures = r->options.by == BY_THREAD ? 2 : FIGURE_COUNT;
+	struct name_text buffer = { 0 };
+	char title[GROUP_TITLE_TEXT];
+	size_t i = 0, used = 0;
+	int s = 0;
+
+	json_object(j, group_by_name(r->options.by));
+	json_array(j, "rows");
+	for (; !s && i < groups->count && i < HTML_TABLE_ROWS; i++) {
+		const struct report_row row = report_thread(r, &groups->list[i]);
+		used += NUMBERS_BYTES / 2 + html_name_bytes(group_title(r, &groups->list[i], title));
+		if (used > bytes)
+			break;
+		json_array_line(j, NULL);
+		s = html_put_name(j, title, &buffer);
+		html_figures(r, &row, figures, j);
+		json_array_end(j);
+	}
+	json_array_end(j);
+	json_unsigned(j, "more", groups->count - i);
+	json_object_end(j);
+	name_done(&buffer);
+	return s;
+}
+
+static int put_by(struct json *j, const struct report *r, size_t bytes)
+{
+	struct groups groups = { 0 };
+	int s;
+
+	if (r->options.by == BY_THREAD)
+		return put_sample_groups(j, r, &r->threads, bytes);
+	if (groups_of_samples(r->options.by)) {
+		s = groups_add_classes(&groups, &r->classes, r->options.by, &r->total);
+		s = s ? s : put_sample_groups(j, r, &groups, bytes);
+	} else {
+		s = groups_make(&groups, r);
+		s = s ? s : put_groups(j, r, &groups, bytes);
+	}
+	groups_done(&groups);
+	return s;
+}
+
 int html_table(const struct report *r, size_t bytes, struct json *j)
 {
-	static const enum group_by all[] = { BY_FUNCTION, BY_FILE, BY_MODULE };
+	static const enum group_by all[] = { BY_FUNCTION, BY_FILE, BY_MODULE, BY_THREAD, BY_SIZE, BY_LIFETIME };
 	int s = 0;
 
 	if (report_compares(r))
@@ -155,11 +202,9 @@ int html_table(const struct report *r, size_t bytes, struct json *j)
 	json_object(j, "table");
 	for (size_t i = 0; !s && i < sizeof all / sizeof all[0]; i++) {
 		struct report by = *r;
-		struct groups groups;
 		by.options.by = all[i];
-		s = groups_make(&groups, &by);
-		s = s ? s : put_groups(j, &by, &groups, bytes);
-		groups_done(&groups);
+		if (!groups_of_samples(all[i]) || r->options.sample_groups)
+			s = put_by(j, &by, bytes);
 	}
 	json_object_end(j);
 	return s;

@@ -9,6 +9,9 @@
  *   more: how many others there are, each with less than the part `most` of every total
  *   rest: what these have of their own together, of each figure
  *
+ * and those of --by thread, --by size and --by lifetime, all of them, each a list: name, and what it has of each
+ * figure; threads have no figures of what was allocated in all.
+ *
  * A comparison has no such member: --by knows no growth.
  */
 #ifndef MEMATTACH_HTML_TABLE_H
@@ -25,6 +28,6 @@
 /* bytes: of each grouping at most. -ENOMEM. */
 int html_table(const struct report *report, size_t bytes, struct json *json) WARN_UNUSED;
 /* Of each figure of a row: samples, estimate, the ends of the interval, as whole numbers that are rounded outward. */
-void html_figures(const struct report *report, const struct report_row *row, struct json *json);
+void html_figures(const struct report *report, const struct report_row *row, int figures, struct json *json);
 
 #endif

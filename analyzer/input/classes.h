@@ -23,9 +23,13 @@ struct class_sum {
 };
 
 struct classes {
-	enum class_kind kind;
-	struct class_sum list[CLASS_COUNT];
+	struct class_sum sizes[CLASS_COUNT], lifetimes[CLASS_COUNT];
 };
+
+static inline const struct class_sum *classes_of(const struct classes *classes, enum class_kind kind)
+{
+	return kind == CLASS_SIZE ? classes->sizes : classes->lifetimes;
+}
 
 /* The class of a size in bytes, of a time in nanoseconds. */
 size_t class_of(enum class_kind kind, uint64_t value);

@@ -274,32 +274,33 @@ static int add_to_plan(struct samples *s, const struct sample *sample, bool live
 	return 0;
 }
 
-static void add_to_class(struct samples *s, const struct sample *sample, bool live, double p)
+static void add_to_classes(struct samples *s, const struct sample *sample, bool live, double p)
 {
-	double lived = lifetime_of(s, sample, live);
-	enum class_kind kind = s->options.classes;
-	struct class_sum *sum = &s->classes.list[class_of(kind, kind == CLASS_SIZE ? sample->size : (uint64_t)lived)];
+	const double age = lifetime_of(s, sample, live);
+	struct class_sum *const of[] = { &s->classes.sizes[class_of(CLASS_SIZE, sample->size)],
+		                         &s->classes.lifetimes[class_of(CLASS_LIFETIME, (uint64_t)age)] };
 
-	if (live)
-		add_pair(sum->sum, sample->size, p);
-	if (live && !sample->freed)
-		slack_add(&sum->slack, sample->size, sample->usable, p);
-	if (is_born_in(&s->options, sample))
-		add_pair(sum->sum + FIGURE_ALLOCATED_BYTES, sample->size, p);
+	for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
+		if (live)
+			add_pair(of[i]->sum, sample->size, p);
+		if (live && !sample->freed)
+			slack_add(&of[i]->slack, sample->size, sample->usable, p);
+		if (is_born_in(&s->options, sample))
+			add_pair(of[i]->sum + FIGURE_ALLOCATED_BYTES, sample->size, p);
+	}
 }
 
 static int add_to_timeline(struct samples *s, const struct sample *sample, double p)
 {
-	const struct timeline *t = s->options.timeline;
+	const uint64_t age = s->options.age, old = sample->born < UINT64_MAX - age ? sample->born + age : UINT64_MAX;
+	struct timeline *t = s->options.timeline;
 
-	uint64_t age = s->options.age;
-
-	timeline_add(s->options.timeline, sample->size, p,
-	             sample->born < UINT64_MAX - age ? sample->born + age : UINT64_MAX, sample->freed);
+	timeline_add(t, sample->size, p, old, sample->freed);
 	if (!s->options.spans)
 		return 0;
-	return spans_add(s->options.spans, s->tallies[sample->number].reference, timeline_find(t, sample->born),
-	                 sample->freed ? timeline_find(t, sample->freed) : SIZE_MAX, sample->size, p);
+	const size_t born = timeline_find(t, sample->born),
+		     gone = sample->freed ? timeline_find(t, sample->freed) : SIZE_MAX;
+	return spans_add(s->options.spans, s->tallies[sample->number].reference, born, gone, sample->size, p);
 }
 
 /* The record of a block ended because its address was given out again. */
@@ -363,16 +364,15 @@ static int add_sample(struct samples *s, const struct sample *sample)
 	}
 	if (live)
 		add_pair(part->sum, sample->size, p);
-	if (live && o->threads && !tally->out && add_to_thread(s, sample, p))
-		return -ENOMEM;
-	if (o->timeline && !tally->out && add_to_timeline(s, sample, p))
+	if (!tally->out &&
+	    ((live && o->threads && add_to_thread(s, sample, p)) || (o->timeline && add_to_timeline(s, sample, p))))
 		return -ENOMEM;
 	if (o->stack_threads && !tally->out &&
 	    stack_threads_add(o->stack_threads, tally->reference, sample->tid, (double)sample->size, weight, live,
 	                      is_born_in(o, sample)))
 		return -ENOMEM;
 	if (o->classes && !tally->out)
-		add_to_class(s, sample, live, p);
+		add_to_classes(s, sample, live, p);
 	if (s->times && !tally->out)
 		add_to_times(s, sample, live, p);
 	if (s->plans && add_to_plan(s, sample, live, p))
@@ -499,7 +499,7 @@ static void clear(struct samples *s)
 	threads_done(&s->threads);
 	reuse_done(&s->reuse);
 	s->fit = (struct estimate_sum){ 0 };
-	s->classes = (struct classes){ .kind = s->options.classes };
+	s->classes = (struct classes){ 0 };
 	memset(s->left_out, 0, sizeof s->left_out);
 	s->chosen = false;
 	s->tallies = NULL;

@@ -63,7 +63,7 @@ struct sample_options {
 	bool plan;                           /* how well sums would be known at other rates, too, */
 	enum report_figure planned;          /* those of this figure */
 	bool threads;                        /* sum up by thread, too */
-	enum class_kind classes;             /* sum up by size or lifetime, too */
+	bool classes;                        /* sum up by size and by lifetime, too */
 	const struct sample_filter *filter;  /* NULL: none */
 	struct timeline *timeline;           /* NULL: not asked for */
 	struct spans *spans;                 /* with it; NULL: not asked for */

@@ -366,20 +366,18 @@ static int set_filter(struct build *b, uint64_t end)
 }
 
 /* Blocks by size or lifetime, as one dump knows them. */
-static void add_classes(struct build *b)
+static void add_classes(const struct build *b, struct class_sum *all, struct class_sum *list)
 {
-	struct classes *all = &b->report->classes;
-
 	for (size_t i = 0; i < CLASS_COUNT; i++) {
-		struct class_sum *sum = &b->samples.classes.list[i];
+		struct class_sum *sum = &list[i];
 		for (int f = 0; f < FIGURE_COUNT; f++) {
 			if (report_is_bytes(f))
 				estimate_expect(&sum->sum[f], b->samples.rate > 1 ? (double)b->samples.rate : 0);
 			else
 				estimate_hide(&sum->sum[f], b->samples.rate);
-			estimate_merge(&all->list[i].sum[f], &sum->sum[f]);
+			estimate_merge(&all[i].sum[f], &sum->sum[f]);
 		}
-		slack_merge(&all->list[i].slack, &sum->slack);
+		slack_merge(&all[i].slack, &sum->slack);
 	}
 }
 
@@ -499,8 +497,8 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 		                          .kept = kept,
 		                          .plan = r->options.plan > 0,
 		                          .planned = r->options.sort,
-		                          .threads = r->options.by == BY_THREAD,
-		                          .classes = groups_class(r->options.by),
+		                          .threads = r->options.by == BY_THREAD || r->options.sample_groups,
+		                          .classes = groups_class(r->options.by) || r->options.sample_groups,
 		                          .stack_threads = wants_threads(&r->options) ? &r->stack_threads : NULL,
 		                          .later = side == COLLECT_LATER,
 		                          .progress = r->options.progress };
@@ -529,12 +527,14 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 	if (!s)
 		s = threads_read_names(&b.samples.threads, dump);
 	if (!s)
-		s = groups_add_threads(&r->groups, &b.samples.threads, r->sessions[r->session_count - 1].pid,
-		                       b.samples.rate);
+		s = groups_add_threads(r->options.by == BY_THREAD ? &r->groups : &r->threads, &b.samples.threads,
+		                       r->sessions[r->session_count - 1].pid, b.samples.rate);
 	if (!s && session_groups_wanted(&r->options))
 		s = session_groups_add(r, &b.whole, b.samples.rate);
-	if (!s && options.classes)
-		add_classes(&b);
+	if (!s && options.classes) {
+		add_classes(&b, r->classes.sizes, b.samples.classes.sizes);
+		add_classes(&b, r->classes.lifetimes, b.samples.classes.lifetimes);
+	}
 	if (!s)
 		add_left_out(&b);
 	if (!s)

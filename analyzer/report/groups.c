@@ -286,7 +286,7 @@ int groups_add_classes(struct groups *g, const struct classes *classes, enum gro
 	int s = 0;
 
 	for (size_t i = 0; !s && i < CLASS_COUNT; i++) {
-		const struct class_sum *sum = &classes->list[i];
+		const struct class_sum *sum = &classes_of(classes, groups_class(by))[i];
 		for (int f = 0; f < FIGURE_COUNT; f++)
 			estimate_merge(&all.sum[f], &sum->sum[f]);
 		class_limits(groups_class(by), i, &low, &high);

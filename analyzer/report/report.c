@@ -424,6 +424,8 @@ static int make_groups(struct report *r)
 		groups_sort(&r->session_groups[i], r->options.sort, BY_PROCESS + i);
 		groups_share_error(&r->session_groups[i], r, BY_PROCESS + i);
 	}
+	groups_sort(&r->threads, r->options.sort, BY_THREAD);
+	groups_share_error(&r->threads, r, BY_THREAD);
 	if (by == BY_STACK)
 		return 0;
 	if (!groups_of_samples(by))
@@ -487,6 +489,7 @@ void report_done(struct report *r)
 	groups_done(&r->groups);
 	for (unsigned i = 0; i < SESSION_KINDS; i++)
 		groups_done(&r->session_groups[i]);
+	groups_done(&r->threads);
 	map_done(&r->shared_places);
 	timeline_done(&r->timeline);
 	spans_done(&r->spans);

@@ -72,6 +72,7 @@ struct report_options {
 	bool stack_threads; /* for outputs that show the threads of each stack */
 	bool times;         /* for outputs that show what was live at the peak, and lifetimes, beside the stacks */
 	bool processes;     /* for outputs that show processes, programs, units and containers beside the stacks */
+	bool sample_groups; /* for outputs that show groups by thread, size and lifetime beside the stacks */
 	struct filter_options filter;
 	struct image_search search;
 	struct progress *progress;     /* NULL: nobody wants to know */
@@ -162,11 +163,11 @@ struct report {
 	struct report_row unfiltered;                 /* the same without the filter; only sums */
 	struct estimate_sum unassigned[FIGURE_COUNT]; /* of samples without a stack, where the filter asks for names */
 	struct filter filter;
-	struct classes classes; /* if options.by asks for them; groups has what of them is shown */
-	struct groups groups;   /* if options.by asks for them */
-	struct groups
-		session_groups[SESSION_KINDS]; /* if options ask for processes: by process, program, unit, container */
-	struct map shared_places;              /* of folding.h */
+	struct classes classes;                      /* if options.by or .sample_groups asks for them */
+	struct groups groups;                        /* if options.by asks for them */
+	struct groups threads;                       /* if options.sample_groups asks for them */
+	struct groups session_groups[SESSION_KINDS]; /* if options ask for processes: by process, program, … */
+	struct map shared_places;                    /* of folding.h */
 	uint64_t largest_rate;          /* of the sessions and of all samples; 1: every allocation is recorded; */
 	uint64_t rate_now, rate_before; /* the same of the dumps but the older one of a pair, and of that */
 	bool rates_differ;              /* not all of the dumps have the same largest rate */

@@ -8,6 +8,7 @@
 #include "base/printable.h"
 #include "output/short_name.h"
 #include "base/size.h"
+#include "output/group_title.h"
 #include "text/text.h"
 
 static struct estimate group_estimate(const struct report *r, const struct group *g, bool own)
@@ -131,67 +132,6 @@ size_t text_groups(const struct text *t)
 	return shown;
 }
 
-static const char *thread_name(const struct text *t, const struct group *g, char name[LINE_TEXT])
-{
-	char id[64];
-
-	if (g->others)
-		return "(all other threads)";
-	snprintf(id, sizeof id, t->report->session_count > 1 ? "tid %u of PID %d" : "tid %u", g->tid, g->pid);
-	if (!g->tid)
-		snprintf(name, LINE_TEXT, "(thread not known)");
-	else if (!g->name[0])
-		snprintf(name, LINE_TEXT, "(%s, no name recorded)", id);
-	else
-		snprintf(name, LINE_TEXT, "%s (%s)", g->name, id);
-	printable_copy(name, name, LINE_TEXT);
-	return name;
-}
-
-static const char *format_seconds(double seconds, char text[40])
-{
-	static const struct {
-		double unit;
-		const char *name;
-	} units[] = { { 86400, "d" }, { 3600, "h" }, { 60, "min" }, { 1, "s" }, { 1e-3, "ms" }, { 1e-6, "us" } };
-	size_t i = 0;
-
-	while (i < sizeof units / sizeof units[0] - 1 && seconds < units[i].unit * (1 - 1e-9))
-		i++;
-	snprintf(text, 40, "%.3g %s", seconds / units[i].unit, units[i].name);
-	return text;
-}
-
-static const char *format_limit(enum group_by by, double limit, char text[40])
-{
-	return by == BY_SIZE ? size_format(limit, text) : format_seconds(limit, text);
-}
-
-static const char *class_name(const struct text *t, const struct group *g, char name[LINE_TEXT])
-{
-	enum group_by by = t->report->options.by;
-	char low[40], high[40];
-
-	if (by == BY_THREAD)
-		return thread_name(t, g, name);
-	if (groups_of_sessions(by)) {
-		printable_copy(g->name, name, LINE_TEXT);
-		return name;
-	}
-	if (g->others)
-		return "(not known any more)";
-	format_limit(by, g->low, low);
-	if (by == BY_SIZE && g->high - g->low == 1)
-		snprintf(name, LINE_TEXT, "%s", low);
-	else if (isinf(g->high))
-		snprintf(name, LINE_TEXT, "%s or more", low);
-	else if (by == BY_LIFETIME && !(g->low > 0))
-		snprintf(name, LINE_TEXT, "below %s", format_limit(by, g->high, high));
-	else
-		snprintf(name, LINE_TEXT, "%s .. %s", low, format_limit(by, g->high, high));
-	return name;
-}
-
 static const char *class_title(const struct report *r)
 {
 	if (r->options.by == BY_THREAD)
@@ -278,7 +218,7 @@ size_t text_classes(const struct text *t)
 		}
 		shown++;
 		fprintf(t->out, "  %12s  %-26s %7s  %s\n", text_amount(f, x.value, a), text_interval(f, &x, range),
-		        text_percent(report_share(r, &row, f), share), class_name(t, g, name));
+		        text_percent(report_share(r, &row, f), share), group_title(r, g, name));
 		fprintf(t->out, "      %sin %s%s  %s", t->dim, text_amount(other, y.value, a),
 		        text_unit(other, y.value), text_interval(other, &y, range));
 		fprintf(t->out, "   %s %s", text_grouped((double)row.sum[f].samples, b),

@@ -4,7 +4,7 @@
 cmake_minimum_required(VERSION 3.20)
 set(SCRIPTS figures model flame paint table timeline page)
 set(MACHINE_SCRIPTS machine) # only in the report of a folder
-set(SCRIPT_BYTES_MAX 30720)
+set(SCRIPT_BYTES_MAX 32768)
 set(MACHINE_SCRIPT_BYTES_MAX 6144)
 
 # base64(VALUE OUT): of a SHA-256 in hexadecimal, which has 64 digits: 21 groups of three, and one.

@@ -17,7 +17,7 @@ function readState() {
 		state.tab = 'flame';
 	if (!head.figures[state.figure])
 		state.figure = head.sort;
-	if (!(state.by in keys))
+	if (!(state.by in keys) || ofSamples(state.by) && !(head.table && head.table[state.by]))
 		state.by = 'function';
 	if (!(state.kind in kinds))
 		state.kind = 'kept';
@@ -178,7 +178,7 @@ addEventListener('keydown', event => {
 	action();
 });
 $('search').oninput = event => setState({ q: event.target.value }, true);
-$('by').onchange = event => setState({ by: event.target.value });
+$('by').onchange = event => setState({ by: event.target.value, sort: ['size', 'lifetime'].includes(event.target.value) ? 0 : 1 });
 $('kind').onchange = event => setState({ kind: event.target.value, z: '' });
 $('whole').onclick = () => setState({ span: '', z: '' });
 $('invert').onclick = actions.i;
@@ -191,6 +191,9 @@ addEventListener('scroll', event => showTip(event));
 addEventListener('hashchange', () => { readState(); draw(); });
 dark.addEventListener('change', draw);
 
+for (const option of [...$('by').options])
+	if (ofSamples(option.value) && !(head.table && head.table[option.value]))
+		option.remove();
 drawHead();
 readState();
 draw();

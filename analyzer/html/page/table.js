@@ -7,7 +7,11 @@ const keys = {
 	function: frame => frame.name,
 	file: frame => frame.file || '(source file not known)',
 	module: frame => frame.module || '(no module)',
+	thread: group => group.name,
+	size: group => group.name,
+	lifetime: group => group.name,
 };
+const ofSamples = by => ['thread', 'size', 'lifetime'].includes(by);
 
 // An array of four numbers of each figure as a sum.
 function sideOf(numbers, f) {
@@ -15,7 +19,17 @@ function sideOf(numbers, f) {
 	return { stacks: 1, now: { n, v: value }, width: value, estimate: { value, low, high }, unsure: high - low > value, data: [value, low, high].join(' ') };
 }
 
+// Threads, sizes and lifetimes; of threads there is only what is live.
+function sampleGroups(by, f, regex) {
+	return head.table[by].rows.map(([name, ...numbers], number) => {
+		const total = sideOf(numbers, f), [, live] = numbers.slice(4 * (f & 1)), [, allocated] = numbers.slice(8 + 4 * (f & 1));
+		return { number, frame: { name }, own: total, total, ownLive: live, ownAllocated: allocated || 0 };
+	}).filter(group => group.own.now.n).filter(group => !regex || regex.test(group.frame.name));
+}
+
 function groupsOf(by, f, regex) {
+	if (ofSamples(by))
+		return sampleGroups(by, f, regex);
 	const known = new Map(frames.map(frame => [frame.name + frame.module, frame]));
 	return head.table[by].rows.map(([name, module, owns, ...numbers]) => {
 		const own = sideOf(numbers, f), total = sideOf(numbers.slice(16), f), [, live] = numbers.slice(4 * (f & 1)), [, allocated] = numbers.slice(8 + 4 * (f & 1));
@@ -28,6 +42,8 @@ function groupsOf(by, f, regex) {
 
 // What a row leads to in the graph: null if that has nothing of it.
 function targetOf(by, frame) {
+	if (ofSamples(by))
+		return null;
 	if (by === 'function')
 		return frames.includes(frame) ? { fn: String(frames.indexOf(frame)), q: '' } : null;
 	const q = exactly(by === 'file' && frame.file ? base(frame.file) : frame.module), regex = pattern(q);
@@ -57,8 +73,9 @@ function groupsBy(by, f, regex) {
 // Columns: title, what to sort by, text.
 function columns(f, by) {
 	const b = isBytes(f), all = total(f).now.v, of = sum => compares ? sum.growth : sum.estimate;
-	const list = [[by, null, g => keys[by](g.frame)]];
-	for (const side of ['own', 'total'])
+	const titles = { thread: 'thread that allocated it', size: 'size that was asked for', lifetime: isLive(f) ? 'age' : 'lifetime, or age of what is live' };
+	const list = [[titles[by] || by, ofSamples(by) ? g => -g.number : null, g => keys[by](g.frame)]];
+	for (const side of ofSamples(by) ? ['total'] : ['own', 'total'])
 		list.push([side + (compares ? ' growth' : ''), g => compares ? g[side].growth.value : g[side].now.v, g => g[side].stacks ? amount(of(g[side]).value, b) : ''],
 			['interval', null, g => g[side].stacks ? range(of(g[side]), b) : '']);
 	if (compares)
@@ -69,8 +86,17 @@ function columns(f, by) {
 		['samples', g => g.own.now.n, g => count(g.own.now.n)]];
 }
 
+function sampleNote(by, f, table) {
+	if (!table)
+		return '; they are known of the whole session only: Esc leaves the span';
+	if (by === 'thread' && !isLive(f))
+		return '; what a thread has allocated in all is not known: a live figure above shows what it holds';
+	return table[by].more ? `; ${count(table[by].more)} more are not listed` : '';
+}
+
 function drawTable(state, regex) {
-	const f = state.figure, by = state.by, list = columns(f, by), table = shown === entries && head.table, groups = (table ? groupsOf : groupsBy)(by, f, regex);
+	const f = state.figure, by = state.by, list = columns(f, by), table = shown === entries && head.table;
+	const groups = table ? groupsOf(by, f, regex) : ofSamples(by) ? [] : groupsBy(by, f, regex);
 	const sort = list[state.sort] && list[state.sort][1] || list[1][1];
 	groups.sort((x, y) => sort(y) - sort(x) || y.total.width - x.total.width);
 	const top = $('list').tHead, body = $('list').tBodies[0];
@@ -87,12 +113,12 @@ function drawTable(state, regex) {
 		const target = targetOf(by, group.frame);
 		if (target)
 			tr.firstChild.onclick = () => setState({ tab: 'flame', z: '', ...target });
-		if (by !== 'module')
+		if (by === 'function' || by === 'file')
 			make('span', tr.firstChild, by === 'file' ? base(group.frame.module) : where(group.frame, base(group.frame.module)), 'dim');
 		for (const side of ['own', 'total'])
 			tr.dataset[side] = group[side].data;
 	}
 	$('rows').textContent = `${titleOf(f)}; ${groups.length} rows` + (groups.length > LINES ? `, the first ${LINES} are shown: search for others` : '') +
-		(!table ? cutNote : table[by].more ? `; ${count(table[by].more)} more, each less than ${(100 * table[by].most).toPrecision(2)} % of every total, are not listed: their own is ${amount(table[by].rest[f], isBytes(f))}` : '');
+		(ofSamples(by) ? sampleNote(by, f, table) : !table ? cutNote : table[by].more ? `; ${count(table[by].more)} more, each less than ${(100 * table[by].most).toPrecision(2)} % of every total, are not listed: their own is ${amount(table[by].rest[f], isBytes(f))}` : '');
 	document.body.dataset.rows = groups.length;
 }

@@ -85,6 +85,20 @@ class Checks:
             for sides, name in shown.rows:
                 equal(sides, by_figure[name], FIGURES[figure], (dumps, figure, name))
 
+    def check_table_of_samples(self):
+        """Threads, sizes and lifetimes are those of the JSON, sizes and lifetimes in their order; of a span or a comparison there are none."""
+        for by, figure in (("thread", 0), ("thread", 1), ("size", 0), ("size", 3), ("lifetime", 1), ("lifetime", 2)):
+            name, part = FIGURES[figure], "samples_live" if figure < 2 else "samples"
+            shown = self.show(f"tab=table&by={by}&figure={figure}&sort=0", *self.seeds)
+            groups = [group for group in self.report(f"--by={by}", "--top=0", *self.seeds)["groups"] if group[part]]
+            expected = [whole(group[name]) for group in groups]
+            rows = [[int(word) for word in sides["total"].split()] for sides, _ in shown.rows]
+            assert rows and (sorted(rows) == sorted(expected) if by == "thread" else rows == expected), (by, figure, rows, expected)
+        shown = self.show("tab=table&by=thread&figure=2", *self.seeds)
+        assert not shown.rows and "what a thread has allocated in all is not known:" in shown.text.split("<script")[0]
+        shown = self.show("tab=table&by=size", "--diff", self.seeds[0], self.seeds[0])
+        assert "<option>size<" not in shown.text and "<option>module<" in shown.text
+
     def check_table_of_a_cut_tree(self):
         """Of so many stacks that most are summed up in the tree each row is that of --by; what is not listed is told; a search says what it lacks."""
         made = dump.write_many(self.directory / "many.dump", 60000)
