@@ -85,11 +85,11 @@ void row_plan_add(struct row_plan *plan, uint64_t size, enum report_figure f, do
 		k--;
 	plan->value += weighted;
 	for (double q = estimate_probability(size, 1ull << k); k > 0 && q < 1; q *= 2 - q, k--) {
-		plan->variance[k] += weighted * x * (1 - q) / q;
-		plan->seen[k] += weighted * q;
+		plan->variance[k] += (float)(weighted * x * (1 - q) / q);
+		plan->seen[k] += (float)(weighted * q);
 	}
 	for (; k >= 0; k--)
-		plan->seen[k] += weighted;
+		plan->seen[k] += (float)weighted;
 }
 
 void slack_merge(struct slack *into, const struct slack *from)

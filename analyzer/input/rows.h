@@ -36,7 +36,7 @@ struct row_change {
 #define PLAN_RATES 33
 struct row_plan {
 	double value; /* of these samples */
-	double variance[PLAN_RATES], seen[PLAN_RATES];
+	float variance[PLAN_RATES], seen[PLAN_RATES];
 };
 
 /* Beside the figures of the end, if they are asked for; estimates. */

@@ -10,6 +10,8 @@
 #include <math.h>
 
 #define STEPS 16
+#define NEAR 1e-3
+#define FARTHEST 20.0
 #define TIME_MAX 1e12
 
 /* How a row was sampled. */
@@ -23,7 +25,7 @@ struct scene {
 };
 
 /* Between two powers of two a power of the rate. */
-static double at_rate(const double *list, double rate)
+static double at_rate(const float *list, double rate)
 {
 	double place = fmin(log2(fmax(rate, 1)), PLAN_RATES - 1.001);
 	int k = (int)place;
@@ -62,19 +64,51 @@ static double precision_at(const struct scene *s, double rate, double time)
 	return (x.high - x.low) / 2 / x.value;
 }
 
+/* How far, in logarithms, it is from what is wanted; of a logarithm of the rate, or of the time. */
+static double miss(const struct scene *s, double wanted, double x, bool in_time)
+{
+	double precision = precision_at(s, in_time ? s->rate : exp(x), in_time ? exp(x) : 1);
+
+	return fmax(-FARTHEST, log(precision / wanted));
+}
+
+/* Where it is what is wanted, from a place where it is better to one where it is not: by false position, the weight of
+ * an end that stays halved (Illinois), since the logarithms are nearly on a line. */
+static double find(const struct scene *s, double wanted, double good, double bad, bool in_time)
+{
+	double at_good = miss(s, wanted, good, in_time);
+	double at_bad = miss(s, wanted, bad, in_time);
+	int side = 0;
+
+	for (int i = 0; i < STEPS && fabs(bad - good) > NEAR && at_good < -NEAR; i++) {
+		double x = good + (bad - good) * at_good / (at_good - at_bad);
+		double at = miss(s, wanted, x, in_time);
+		if (at <= 0) {
+			good = x;
+			at_good = at;
+			at_bad /= side > 0 ? 2 : 1;
+			side = 1;
+		} else {
+			bad = x;
+			at_bad = at;
+			at_good /= side < 0 ? 2 : 1;
+			side = -1;
+		}
+	}
+	return exp(good);
+}
+
 /* The precision at rate 1 is 0. */
 static double find_rate(const struct scene *s, double precision)
 {
-	double low = 0;
 	double high = log(s->rate);
+	double above = miss(s, precision, high, false);
 
-	if (precision_at(s, s->rate, 1) <= precision)
+	if (above <= 0)
 		return s->rate;
-	for (int i = 0; i < STEPS; i++) {
-		double middle = (low + high) / 2;
-		*(precision_at(s, exp(middle), 1) <= precision ? &low : &high) = middle;
-	}
-	return exp(low);
+	/* The error is about the root of the rate. */
+	double low = fmax(0, high - 2 * above - 1);
+	return find(s, precision, miss(s, precision, low, false) <= 0 ? low : 0, high, false);
 }
 
 static double find_time(const struct scene *s, double precision)
@@ -88,11 +122,7 @@ static double find_time(const struct scene *s, double precision)
 	}
 	if (!(high < TIME_MAX))
 		return INFINITY;
-	for (int i = 0; i < STEPS && high > low; i++) {
-		double middle = sqrt(low * high);
-		*(precision_at(s, s->rate, middle) <= precision ? &high : &low) = middle;
-	}
-	return high;
+	return high > 1 ? find(s, precision, log(high), log(low), true) : 1;
 }
 
 struct report_plan report_plan(const struct report *r, const struct report_row *row)
