@@ -9,6 +9,7 @@
 #include "output/short_name.h"
 #include "base/size.h"
 #include "text/text.h"
+#include "report/fold.h"
 
 /* Indentation 8, function, 2, source, 2, module, " inlined": 120 of 120 columns. */
 #define FUNCTION_COLUMNS(t) ((t)->columns / 2 - 10)
@@ -237,6 +238,22 @@ static void put_growing(const struct text *t, const struct report_row *row)
 		fputs("; too few to tell if it is a leak", t->out);
 }
 
+/* Code that is compiled while the program runs is compiled anew at times, and what it allocates then has another stack.
+ */
+static bool code_moves(const struct report *r, const struct report_row *row)
+{
+	for (size_t i = 0; i < row->frame_count; i++) {
+		size_t count;
+		const struct location *list = report_locations(r, row->frames[i], &count);
+		for (size_t k = 0; k < count; k++) {
+			const char *run = fold_run(list[k].function, list[k].file);
+			if (run && (!strcmp(run, "[jit]") || !strcmp(run, "v8::")))
+				return true;
+		}
+	}
+	return false;
+}
+
 static void put_row_leak(const struct text *t, const struct report_row *row)
 {
 	const struct report *r = t->report;
@@ -254,7 +271,8 @@ static void put_row_leak(const struct text *t, const struct report_row *row)
 	else if (row->doubtful && leak_shape(k) != LEAK_NONE)
 		fputs("no verdict: frees are missed", t->out);
 	else if (row->p_value < UNLIKELY && leak_shape(k) == LEAK_STEP)
-		fputs("no leak: came in one go", t->out);
+		fprintf(t->out, "no leak%s: came in one go",
+		        code_moves(r, row) ? ", unless its code was compiled anew" : "");
 	else
 		fputs("growth not distinguishable from zero", t->out);
 	fprintf(t->out, "   %" PRIu64 " %s\n", k->count.samples, text_samples(k->count.samples));
