@@ -125,8 +125,8 @@ static int parse_by(const char *text, enum group_by *by, struct err *e)
 	if (value < 0)
 		return err_set(
 			e, EINVAL,
-			"--by: '%s' is none of stack, function, file, line, module, thread, size, lifetime, process, "
-			"program, unit, container",
+			"--by: '%s' is none of stack, function, file, line, module, thread, size, lifetime, residency, "
+			"process, program, unit, container",
 			text);
 	*by = (enum group_by)value;
 	return 0;

@@ -208,7 +208,7 @@ struct dump_live_record {
 	uint32_t rate_bytes; /* R at the time; 1: this sample has weight 1 */
 	uint32_t tid;        /* thread that allocated, as the C library knows it, 0 unknown */
 	uint16_t hook;       /* enum hook_id */
-	uint16_t flags;
+	uint16_t flags;      /* DUMP_LIVE_RESIDENCY() */
 };
 
 #define DUMP_RECORDS_ALIGN 64u

@@ -56,6 +56,15 @@ struct dump_look {
 #define DUMP_MEMORY_ROWS_MAX 64u  /* of a look */
 #define DUMP_MEMORY_NAME_MAX 160u /* with its NUL */
 
+/*
+ * dump_live_record.flags, in dumps that end with a look: how much of the block was there then, in hundredths of its
+ * bytes; 0: not looked at.
+ */
+#define DUMP_LIVE_LOOKED_AT (1u << 15)
+#define DUMP_LIVE_RESIDENCY(present, swapped) (DUMP_LIVE_LOOKED_AT | (swapped) << 7 | (present))
+#define DUMP_LIVE_PRESENT(flags) ((flags) & 127u)
+#define DUMP_LIVE_SWAPPED(flags) ((flags) >> 7 & 127u)
+
 _Static_assert(sizeof(struct dump_memory) == 32, "dump_memory");
 _Static_assert(sizeof(struct dump_look) == 32, "dump_look");
 

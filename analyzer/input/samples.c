@@ -17,10 +17,9 @@ struct sample {
 	uint64_t born, freed; /* stamps; freed 0: it is a live record */
 	double survival;      /* thinning.h: of a session at a larger rate it would not be a sample; for leaks only */
 	uint32_t stack, rate; /* rate 0: given up; others stand for it */
-	uint32_t number;      /* of the stack */
-	uint32_t tid;         /* 0: not known */
-	bool missed;          /* its free was not seen */
-	bool aligned;         /* it was asked for with an alignment */
+	uint32_t number, tid; /* of the stack; 0: not known */
+	uint16_t flags;       /* of a live record */
+	bool missed, aligned; /* its free was not seen; it was asked for with an alignment */
 };
 
 /* What a block of this size adds; sizes come again and again, and logarithms are dear. */
@@ -276,9 +275,11 @@ static int add_to_plan(struct samples *s, const struct sample *sample, bool live
 
 static void add_to_classes(struct samples *s, const struct sample *sample, bool live, double p)
 {
-	const double age = lifetime_of(s, sample, live);
-	struct class_sum *const of[] = { &s->classes.sizes[class_of(CLASS_SIZE, sample->size)],
-		                         &s->classes.lifetimes[class_of(CLASS_LIFETIME, (uint64_t)age)] };
+	struct class_sum *const of[] = {
+		&s->classes.sizes[class_of(CLASS_SIZE, sample->size)],
+		&s->classes.lifetimes[class_of(CLASS_LIFETIME, (uint64_t)lifetime_of(s, sample, live))],
+		&s->classes.residency[residency_of(sample->flags, sample->freed)]
+	};
 
 	for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
 		if (live)
@@ -423,16 +424,16 @@ static bool is_aligned(uint16_t hook)
 static int on_live(void *arg, const struct dump_live_record *record)
 {
 	struct samples *s = arg;
+	const double survival = needs_survival(s, record->rate_bytes) ? dump_live_survival(record) : INFINITY;
 
 	s->batch->list[s->batch->count++] = (struct sample){ .address = record->address,
 		                                             .size = record->size,
 		                                             .usable = record->usable,
 		                                             .born = record->stamp,
-		                                             .survival = needs_survival(s, record->rate_bytes)
-		                                                                 ? dump_live_survival(record)
-		                                                                 : INFINITY,
+		                                             .survival = survival,
 		                                             .stack = record->stack,
 		                                             .tid = record->tid,
+		                                             .flags = record->flags,
 		                                             .aligned = is_aligned(record->hook),
 		                                             .rate = dump_live_rate(s->dump, record) };
 	return s->batch->count == BATCH ? add_batch(s) : 0;
@@ -441,15 +442,14 @@ static int on_live(void *arg, const struct dump_live_record *record)
 static int on_history(void *arg, const struct dump_history_record *record)
 {
 	struct samples *s = arg;
+	const double survival = needs_survival(s, record->rate_bytes) ? dump_history_survival(record) : INFINITY;
 
 	if (!s->oldest_freed)
 		s->oldest_freed = record->freed_stamp;
 	s->batch->list[s->batch->count++] = (struct sample){ .size = record->size,
 		                                             .born = record->allocated_stamp,
 		                                             .freed = record->freed_stamp ? record->freed_stamp : 1,
-		                                             .survival = needs_survival(s, record->rate_bytes)
-		                                                                 ? dump_history_survival(record)
-		                                                                 : INFINITY,
+		                                             .survival = survival,
 		                                             .stack = record->stack,
 		                                             .tid = record->tid,
 		                                             .aligned = is_aligned(record->hook),

@@ -78,6 +78,10 @@ void json_group_names(struct json *j, const struct report *r, const struct group
 		json_number(j, "private_growth", g->private_growth);
 		return;
 	}
+	if (by == BY_RESIDENCY) {
+		json_string(j, "residency", g->others ? NULL : residency_name((enum residency)g->low));
+		return;
+	}
 	if (groups_of_samples(by)) {
 		json_number(j, "low", g->others ? NAN : g->low);
 		json_number(j, "high", g->others ? NAN : g->high);

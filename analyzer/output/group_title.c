@@ -47,7 +47,9 @@ static void class_title(enum group_by by, const struct group *g, char title[GROU
 	char low[40], high[40];
 
 	format_limit(by, g->low, low);
-	if (g->others)
+	if (by == BY_RESIDENCY && !g->others)
+		snprintf(title, GROUP_TITLE_TEXT, "%s", residency_name((enum residency)g->low));
+	else if (g->others)
 		snprintf(title, GROUP_TITLE_TEXT, "(not known any more)");
 	else if (by == BY_SIZE && g->high - g->low == 1)
 		snprintf(title, GROUP_TITLE_TEXT, "%s", low);

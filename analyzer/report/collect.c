@@ -534,6 +534,7 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 	if (!s && options.classes) {
 		add_classes(&b, r->classes.sizes, b.samples.classes.sizes);
 		add_classes(&b, r->classes.lifetimes, b.samples.classes.lifetimes);
+		add_classes(&b, r->classes.residency, b.samples.classes.residency);
 	}
 	if (!s)
 		add_left_out(&b);

@@ -13,8 +13,9 @@
 #define MEMBER_TEXT 4096
 
 static const struct location nothing;
-static const char *const by_names[BY_COUNT] = { "stack", "function", "file",    "line",    "module", "thread",
-	                                        "size",  "lifetime", "process", "program", "unit",   "container" };
+static const char *const by_names[BY_COUNT] = { "stack",   "function", "file",     "line",      "module",
+	                                        "thread",  "size",     "lifetime", "residency", "process",
+	                                        "program", "unit",     "container" };
 
 int group_by_parse(const char *name)
 {

@@ -24,6 +24,7 @@ enum group_by {
 	BY_THREAD,
 	BY_SIZE,
 	BY_LIFETIME,
+	BY_RESIDENCY,
 	BY_PROCESS,
 	BY_PROGRAM,
 	BY_UNIT,
@@ -46,7 +47,10 @@ static inline bool groups_of_sessions(enum group_by by)
 }
 static inline enum class_kind groups_class(enum group_by by)
 {
-	return by == BY_SIZE ? CLASS_SIZE : by == BY_LIFETIME ? CLASS_LIFETIME : CLASS_NONE;
+	return by == BY_SIZE        ? CLASS_SIZE
+	       : by == BY_LIFETIME  ? CLASS_LIFETIME
+	       : by == BY_RESIDENCY ? CLASS_RESIDENCY
+	                            : CLASS_NONE;
 }
 
 struct group {
@@ -68,7 +72,8 @@ struct group {
 	uint32_t number;
 	unsigned sessions;
 	double private_growth;
-	/* Of sizes and lifetimes, in bytes or seconds: low <= value < high, which may be INFINITY. */
+	/* Of sizes and lifetimes, in bytes or seconds: low <= value < high, which may be INFINITY. Low is an enum
+	 * residency where that is asked for. */
 	double low, high;
 };
 

@@ -38,7 +38,7 @@ size_t report_shown(const struct report *r)
 {
 	size_t n = r->options.by == BY_STACK ? r->rows.count : r->groups.count;
 
-	if (r->options.by == BY_SIZE || r->options.by == BY_LIFETIME)
+	if (groups_class(r->options.by))
 		return n; /* in their order: the first ones say little */
 	return r->options.top && r->options.top < n ? r->options.top : n;
 }

@@ -22,9 +22,9 @@ static struct estimate group_estimate(const struct report *r, const struct group
 
 static const char *plural_of(enum group_by by)
 {
-	static const char *const names[BY_COUNT] = { "Stacks",    "Functions", "Files", "Lines",
-		                                     "Modules",   "Threads",   "Sizes", "Lifetimes",
-		                                     "Processes", "Programs",  "Units", "Containers" };
+	static const char *const names[BY_COUNT] = { "Stacks",   "Functions", "Files",     "Lines",     "Modules",
+		                                     "Threads",  "Sizes",     "Lifetimes", "Residency", "Processes",
+		                                     "Programs", "Units",     "Containers" };
 
 	return names[by];
 }
@@ -138,6 +138,8 @@ static const char *class_title(const struct report *r)
 		return "thread that allocated it";
 	if (groups_of_sessions(r->options.by))
 		return group_by_name(r->options.by);
+	if (r->options.by == BY_RESIDENCY)
+		return "what of a block is there at the end";
 	if (r->options.by == BY_SIZE)
 		return "size that was asked for";
 	return report_is_live(r->options.sort) ? "age" : "lifetime, or age of what is live";

@@ -73,16 +73,17 @@ static void put_live(const struct text *t, double growth)
 
 	size_format(r->beside_low, low);
 	size_format(r->beside_high, high);
+	const char *where = t->report->options.by == BY_STACK ? "stacks below" : "samples";
 	if (r->live == RESIDENT_LIVE_LESS)
-		fprintf(t->out, " (stacks below: %s of it; %s%s%s %s)", size_format(m->live.value, live), low,
+		fprintf(t->out, " (%s: %s of it; %s%s%s %s)", where, size_format(m->live.value, live), low,
 		        strcmp(low, high) != 0 ? " .. " : "", strcmp(low, high) != 0 ? high : "",
 		        r->malloc_known && !r->allocator[0] ? "not seen, or not in the session"
 		                                            : "freed and kept, or not seen");
 	else if (growth - m->live.low > MEMORY_NOISE_BYTES && growth - m->live.low > LEAST_NAMED * growth)
-		fprintf(t->out, " (stacks below, but for %s at most that may not be in them)",
+		fprintf(t->out, " (%s, but for %s at most that may not be in them)", where,
 		        size_format(growth - m->live.low, high));
 	else
-		fputs(" (stacks below)", t->out);
+		fprintf(t->out, " (%s)", where);
 }
 
 static double largest_of(const struct report_resident *r)
@@ -152,8 +153,9 @@ bool text_resident(const struct text *t)
 	putc('\n', t->out);
 	if (r->live == RESIDENT_LIVE_MORE)
 		fprintf(t->out,
-		        "               the stacks below have at least %s more than that: in memory from before, used "
+		        "               the %s have at least %s more than that: in memory from before, used "
 		        "again, or not touched\n",
+		        t->report->options.by == BY_STACK ? "stacks below" : "samples",
 		        size_format(r->beside_low, growth));
 	return true;
 }

@@ -28,7 +28,7 @@ struct looking {
 	struct census_heap heap;
 	struct region_table regions;
 	struct memory_use use;
-	uint64_t pages_ns, until_ns;
+	uint64_t until_ns;
 	struct census_sketch sketch;
 	struct memory_look *look;
 };
@@ -216,7 +216,7 @@ static void split_malloc(struct looking *l)
 	add_row(l->look, DUMP_MEMORY_FREED, "", &(struct region){ .resident = freed });
 }
 
-static int take(struct looking *l, struct err *e)
+static int take(struct looking *l, const struct memory_look_wish *wish, struct err *e)
 {
 	const struct region *r;
 	size_t threads = 0;
@@ -229,9 +229,9 @@ static int take(struct looking *l, struct err *e)
 	if (rc == 0 && threads <= THREADS_MAX)
 		rc = stack_owners_find(&l->stacks, l->target, &l->maps, e);
 	const uint64_t now = now_ns(CLOCK_THREAD_CPUTIME_ID);
-	l->until_ns = now + l->pages_ns + l->pages_ns / 2;
+	l->until_ns = now + wish->pages_ns + wish->pages_ns / 2;
 	if (rc == 0)
-		rc = quick_scan_take(&l->scan, l->target, &l->maps, now + l->pages_ns, e);
+		rc = quick_scan_take(&l->scan, l->target, &l->maps, now + wish->pages_ns, e);
 	if (rc == 0)
 		rc = target_memory_use(l->target, &l->use, e);
 	l->look->look.stamp = dump_clock_stamp();
@@ -248,23 +248,21 @@ static int take(struct looking *l, struct err *e)
 	return rc;
 }
 
-int memory_look_take(struct memory_look *look, const struct target *t, struct err *e)
+int memory_look_take(struct memory_look *look, const struct target *t, const struct memory_look_wish *wish,
+                     struct err *e)
 {
-	return memory_look_take_within(look, t, MEMORY_LOOK_PAGES_NS, e);
-}
-
-int memory_look_take_within(struct memory_look *look, const struct target *t, uint64_t pages_ns, struct err *e)
-{
-	struct looking l = { .target = t, .look = look, .pages_ns = pages_ns };
+	struct looking l = { .target = t, .look = look };
 	const char *other;
 
 	look->count = 0;
 	look->look = (struct dump_look){ .kind = DUMP_MEMORY_LOOK };
-	int rc = take(&l, e);
+	int rc = take(&l, wish, e);
 	if (rc == 0) {
 		split_malloc(&l);
 		other = census_other_allocator(&l.maps);
 		snprintf(look->text, sizeof look->text, "%s", other ? other : "");
+		if (wish->pages)
+			wish->pages(wish->context, &l.scan, &l.maps);
 	}
 	if (l.memory.cache)
 		census_memory_close(&l.memory);

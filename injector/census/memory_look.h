@@ -10,6 +10,7 @@
 #ifndef MEMATTACH_MEMORY_LOOK_H
 #define MEMATTACH_MEMORY_LOOK_H
 
+#include "census/pages/quick_scan.h"
 #include "dump_format.h"
 #include "process/target.h"
 
@@ -28,9 +29,14 @@ struct memory_look {
 	struct memory_look_row rows[DUMP_MEMORY_ROWS_MAX + DUMP_MEMORY_KINDS]; /* the largest of each kind first */
 };
 
-int memory_look_take(struct memory_look *l, const struct target *t, struct err *e) WARN_UNUSED;
-/* The same within so much CPU time to find the pages, and half as much more for all of it. */
-int memory_look_take_within(struct memory_look *l, const struct target *t, uint64_t pages_ns,
-                            struct err *e) WARN_UNUSED;
+struct memory_look_wish {
+	uint64_t pages_ns; /* of CPU time to find the pages, and half as much more for the rest */
+	/* Called with the pages that were found; NULL: nobody wants them. */
+	void (*pages)(void *context, const struct quick_scan *scan, const struct maps *maps);
+	void *context;
+};
+
+int memory_look_take(struct memory_look *l, const struct target *t, const struct memory_look_wish *wish,
+                     struct err *e) WARN_UNUSED;
 
 #endif

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdatomic.h>
 
+#include "recording/live_records.h"
+
 #define CROWDED 2 /* one of so many entries is in use: more, and buckets of all levels begin to be full */
 #define NEAR 4
 #define AIM 4
@@ -26,48 +28,6 @@ bool thinner_has_much_room(const struct dump_writer *w)
 	return dump_writer_live(w) < dump_writer_live_capacity(w) / MUCH;
 }
 
-struct table {
-	_Atomic uint8_t *tags;
-	struct dump_live_record *records;
-	uint64_t entries;
-};
-
-static _Atomic uint64_t *key_of(const struct table *t, uint64_t k)
-{
-	return (_Atomic uint64_t *)&t->records[k].address;
-}
-
-static bool next_table(struct dump_writer *w, uint32_t *i, struct table *t)
-{
-	const struct dump_header *h = w->own;
-
-	for (; *i < h->region_count; (*i)++) {
-		const struct dump_region *r = &h->regions[*i];
-		if (r->kind != DUMP_REGION_LIVE)
-			continue;
-		t->tags = (_Atomic uint8_t *)w->shared + r->offset;
-		t->records =
-			(struct dump_live_record *)((char *)w->shared + r->offset + DUMP_LIVE_RECORDS_AT(r->entries));
-		t->entries = r->entries;
-		(*i)++;
-		return true;
-	}
-	return false;
-}
-
-/* A copy of record k, if it is complete. */
-static bool read_record(const struct table *t, uint64_t k, struct dump_live_record *record)
-{
-	uint64_t key = atomic_load_explicit(key_of(t, k), memory_order_acquire);
-
-	if (DUMP_KEY_IS_FREE(key) || key == DUMP_KEY_BUSY)
-		return false;
-	*record = t->records[k];
-	record->address = key;
-	atomic_thread_fence(memory_order_acquire);
-	return atomic_load_explicit(key_of(t, k), memory_order_relaxed) == key;
-}
-
 /* How often the least rate can be doubled until the sample is given up. */
 static int doublings_of(const struct dump_live_record *record, uint64_t least)
 {
@@ -87,12 +47,12 @@ static uint64_t choose_rate(struct dump_writer *w)
 	uint64_t survivors[DOUBLINGS + 1] = { 0 }, least = w->own->first_rate_bytes, kept = 0;
 	uint64_t wanted = dump_writer_live_capacity(w) / AIM;
 	struct dump_live_record record;
-	struct table t;
+	struct live_table t;
 	int best = -1;
 
-	for (uint32_t i = 0; next_table(w, &i, &t);)
+	for (uint32_t i = 0; live_table_next(w, &i, &t);)
 		for (uint64_t k = 0; k < t.entries; k++)
-			if (read_record(&t, k, &record))
+			if (live_table_read(&t, k, &record))
 				survivors[doublings_of(&record, least)]++;
 	for (int n = DOUBLINGS; n > 0; n--) {
 		kept += survivors[n];
@@ -106,19 +66,19 @@ static uint64_t choose_rate(struct dump_writer *w)
  * Takes the record away, if it still is the one that was looked at. The key stays as a note for the target, whose
  * filter of frees counts the address until somebody takes the place.
  */
-static bool give_up(const struct table *t, uint64_t k, const struct dump_live_record *seen)
+static bool give_up(const struct live_table *t, uint64_t k, const struct dump_live_record *seen)
 {
 	uint64_t key = seen->address;
 	bool same;
 
-	if (!atomic_compare_exchange_strong_explicit(key_of(t, k), &key, DUMP_KEY_BUSY, memory_order_acquire,
+	if (!atomic_compare_exchange_strong_explicit(live_table_key(t, k), &key, DUMP_KEY_BUSY, memory_order_acquire,
 	                                             memory_order_relaxed))
 		return false;
 	/* The block may have been freed, and another sampled at its address and put in its place, since we looked. */
 	same = t->records[k].stamp == seen->stamp && t->records[k].stack == seen->stack;
 	if (same)
 		atomic_store_explicit(&t->tags[k], 0, memory_order_relaxed);
-	atomic_store_explicit(key_of(t, k), same ? seen->address | DUMP_KEY_GIVEN_UP : seen->address,
+	atomic_store_explicit(live_table_key(t, k), same ? seen->address | DUMP_KEY_GIVEN_UP : seen->address,
 	                      memory_order_release);
 	return same;
 }
@@ -126,12 +86,12 @@ static bool give_up(const struct table *t, uint64_t k, const struct dump_live_re
 static uint64_t collect(struct dump_writer *w)
 {
 	struct dump_live_record record;
-	struct table t;
+	struct live_table t;
 	uint64_t n = 0;
 
-	for (uint32_t i = 0; next_table(w, &i, &t);)
+	for (uint32_t i = 0; live_table_next(w, &i, &t);)
 		for (uint64_t k = 0; k < t.entries; k++) {
-			if (!read_record(&t, k, &record))
+			if (!live_table_read(&t, k, &record))
 				continue;
 			const struct thinning_sample sample = thinning_of_live(&record);
 			if (thinning_rate(w->thinnings, w->thinning_count, &sample, UINT64_MAX) ||

@@ -125,6 +125,7 @@ def fill_record(o, address, key, shown):
 
 
 LIVE, COPY, THINNER, STACKS = "payload/tables/live_table.c", "injector/recording/dump_copy.c", "injector/recording/thinner.c", "payload/tables/stack_table.c"
+RECORDS = "injector/recording/live_records.c"
 TAKE = (LIVE, "__atomic_compare_exchange_n(key, &from, to, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)")
 SHOW = (LIVE, "__atomic_store_n(&entry->record->address, entry->address, __ATOMIC_RELEASE)")
 DROP = (LIVE, "__atomic_store_n(&entry->record->address, DUMP_KEY_FREE, __ATOMIC_RELEASE)")
@@ -134,7 +135,7 @@ TESTS = (
            lambda o: [fill_record(lambda i, order: o(0, order) if order == "release" else "acquire", B, 0, 0),
                       [read("key", "k", o(1, "acquire")), read("first", "f"), read("second", "s")]],
            lambda r, m: r["k"] == B and (r["f"], r["s"]) != (1, 1),
-           (SHOW, (THINNER, "atomic_load_explicit(key_of(t, k), memory_order_acquire)"))),
+           (SHOW, (RECORDS, "atomic_load_explicit(live_table_key(t, k), memory_order_acquire)"))),
     Litmus("who takes a record reads it as it was shown", {"key": FREE, "first": 0, "second": 0},
            lambda o: [fill_record(lambda i, order: order, B, 0, 0),
                       [change("key", B, BUSY, "taken", o(0, "acquire")), read("first", "f")]],
@@ -149,7 +150,7 @@ TESTS = (
                       [read("key", "k", "acquire"), read("first", "f"), read("second", "s"), fence(o(0, "acquire")),
                        read("key", "again")]],
            lambda r, m: r["k"] == A and r["again"] == A and 1 in (r["f"], r["s"]),
-           ((THINNER, "atomic_thread_fence(memory_order_acquire)"),)),
+           ((RECORDS, "atomic_thread_fence(memory_order_acquire)"),)),
     Litmus("a record that two reads agree on is of one block, also at the address of the one before",
            {"key": A, "first": 0, "second": 0},
            lambda o: [free_record(lambda i, order: order), fill_record(lambda i, order: order, A, 0, 0),

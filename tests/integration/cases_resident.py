@@ -93,6 +93,22 @@ def resident_memory_that_is_used_again(context):
     assert ", no part of it by 1.00 MiB" in text and "at least 300 MiB more" in text, text
 
 
+@case()
+def residency_of_live_blocks(context):
+    """What is live and was written is present, what nobody has touched is not: by the blocks, and by what stands in their stacks."""
+    victim = Victim(context, "memory_kinds")
+    session = Session(context, victim.pid, "--max-overhead", "off")
+    tell(victim, "live 30", "untouched 200")
+    check_receipt(session.stop(), victim.pid)
+    victim.finish_by_stdin()
+    by = {group["residency"]: group for group in analyze(context, session.dump, "--by", "residency")["groups"]}
+    assert set(by) <= {"present", "never touched", "partly present"}, by
+    assert by["never touched"]["live_bytes"]["estimate"] == 200 * MIB and by["never touched"]["live_count"]["estimate"] == 1, by
+    assert 20 * MIB < by["present"]["live_bytes"]["estimate"] < 40 * MIB, by
+    kept = {group["residency"] for group in analyze(context, session.dump, "--by", "residency", "--focus", "keep_block")["groups"]}
+    assert "never touched" not in kept and "present" in kept, kept
+
+
 PYTHON = """
 import os, sys
 print("PID", os.getpid()); print("READY", flush=True)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "census/memory_look.h"
+#include "recording/live_residency.h"
 #include "sandbox/child.h"
 
 #define MOST_MS 5000
@@ -18,12 +19,24 @@ struct taking {
 	struct memory_look look;
 };
 
-static void take_aside(struct session *s, struct taking *taking)
+static void mark_blocks(void *context, const struct quick_scan *scan, const struct maps *maps)
 {
+	const struct session *s = context;
+
+	live_residency_mark(&s->recording.dump, scan, maps);
+}
+
+/* The memory of the dump is shared with the child. */
+static void take_aside(struct session *s, struct taking *taking, bool end)
+{
+	const struct memory_look_wish wish = { .pages_ns = MEMORY_LOOK_PAGES_NS,
+		                               .pages = end ? mark_blocks : NULL,
+		                               .context = s };
+
 	taking->error = (struct err){ .code = ETIMEDOUT, .text = "it took too long" };
 	const pid_t child = child_start(SIGKILL);
 	if (child == 0) {
-		taking->done = memory_look_take(&taking->look, &s->target, &taking->error) == 0;
+		taking->done = memory_look_take(&taking->look, &s->target, &wish, &taking->error) == 0;
 		_exit(0);
 	}
 	if (child < 0)
@@ -56,7 +69,7 @@ void session_look_at_memory(struct session *s, enum dump_memory_moment moment)
 	struct taking *taking = mmap(NULL, sizeof *taking, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (taking == MAP_FAILED)
 		return;
-	take_aside(s, taking);
+	take_aside(s, taking, moment == DUMP_MEMORY_END);
 	int rc = taking->done ? record(&s->recording.dump, &taking->look, (uint16_t)moment, &e)
 	                      : dump_writer_look(&s->recording.dump, &failed, taking->error.text, &e);
 	if (rc < 0 && s->options.verbose)

@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 VIEWS = ([], ["--leaks"], ["--leaks", "--age=1s"], ["--since=5s"], ["--at=5s"], ["--since=1ms", "--at=20s"], ["--by=function"],
-         ["--by=module"], ["--by=file"], ["--by=line"], ["--by=size"], ["--by=size", "--top=1"], ["--by=function", "--top=1"], ["--by=thread", "--top=1"], ["--by=size", "--sort=allocated-bytes", "--at=5s"], ["--by=lifetime"],
+         ["--by=module"], ["--by=file"], ["--by=line"], ["--by=size"], ["--by=size", "--top=1"], ["--by=function", "--top=1"], ["--by=thread", "--top=1"], ["--by=size", "--sort=allocated-bytes", "--at=5s"], ["--by=lifetime"], ["--by=residency"],
          ["--by=lifetime", "--sort=allocated-count"], ["--focus=a"], ["--ignore=a", "--by=thread"], ["--size=100..8k", "--sort=allocated-bytes"],
          ["--thread=main|1", "--older=1s", "--hide=libc"], ["--focus=o", "--leaks"], ["--show-from=e", "--since=5s"],
          ["--timeline"], ["--timeline=7", "--focus=a"], ["--timeline=7", "--older=2s"], ["--peak", "--older=2s"], ["--timeline=200", "--size=1k.."], ["--peak"], ["--peak", "--ignore=a"], ["--by=thread"], ["--by=thread", "--at=5s", "--sort=live-count"], ["--plan=5"], ["--plan=5", "--sort=live-count"],
@@ -69,7 +69,7 @@ def check_json(text, where):
     for stack in report["stacks"]:
         assert {"share", "samples", "samples_live", "frames"} <= set(stack), where
     by_thread = report.get("by") == "thread"
-    if report.get("by") in ("size", "lifetime"):
+    if report.get("by") in ("size", "lifetime", "residency"):
         for name in FIGURES:
             parts, whole = sum(group[name]["estimate"] for group in report["groups"]), report["total"][name]["estimate"]
             # Where the sums of stacks are damaged, records may know of more.
@@ -250,7 +250,7 @@ def check_numbers(text, report, whole, where):
         general |= set(as_percent(whole["stacks"][0]["share"]).split("|"))  # the verdict
     for value in derived(report, report):
         general.update(spellings(value))
-    name_at = 50 if report.get("by") in ("thread", "size", "lifetime") else 57
+    name_at = 50 if report.get("by") in ("thread", "size", "lifetime", "residency") else 57
     by_stack, section, row, wrong = not report.get("groups"), "head", None, []
     samples = "samples_live" if report["view"]["sort"].startswith("live") else "samples"
     rows = (row for row in (report["stacks"] if by_stack else report["groups"]) if by_stack or row.get(samples, 1))

@@ -289,6 +289,40 @@ static void test_sums_of_processes(void **state)
 		dump_builder_done(&b[i]);
 }
 
+/* Each block is in one class, whatever its flags say. */
+static void test_blocks_by_residency(void **state)
+{
+	static const struct {
+		uint16_t flags;
+		const char *name;
+	} blocks[] = { { 0, "not looked at" },
+		       { DUMP_LIVE_RESIDENCY(100, 0), "present" },
+		       { DUMP_LIVE_RESIDENCY(99, 1), "present" },
+		       { DUMP_LIVE_RESIDENCY(40, 0), "partly present" },
+		       { DUMP_LIVE_RESIDENCY(10, 90), "swapped out" },
+		       { DUMP_LIVE_RESIDENCY(0, 0), "never touched" },
+		       { DUMP_LIVE_RESIDENCY(127, 127), "not looked at" } };
+	struct dump_builder b;
+	struct report r;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+		build(&b, 1);
+		live_record(&b, 0)->flags = blocks[i].flags;
+		make(&r, &b, (struct report_options){ .by = BY_RESIDENCY });
+		assert_int_equal(r.groups.count, 1);
+		assert_string_equal(residency_name((enum residency)r.groups.list[0].low), blocks[i].name);
+		assert_true(r.groups.list[0].inclusive[FIGURE_LIVE_BYTES].value == (double)MIB);
+		assert_says(text_of(&r), "what of a block is there at the end\n");
+		assert_says(text_of(&r), blocks[i].name);
+		char json[64];
+		snprintf(json, sizeof json, "\"residency\": \"%s\"", blocks[i].name);
+		assert_says(json_of(&r), json);
+		report_done(&r);
+		dump_builder_done(&b);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -299,6 +333,7 @@ int main(void)
 		cmocka_unit_test(test_without_both_looks_the_kernel_speaks),
 		cmocka_unit_test(test_hostile_rows),
 		cmocka_unit_test(test_sums_of_processes),
+		cmocka_unit_test(test_blocks_by_residency),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

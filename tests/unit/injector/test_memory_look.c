@@ -16,6 +16,7 @@
 #include "census/memory_look.h"
 #include "census/pages/quick_scan.h"
 #include "process/live_thread.h"
+#include "recording/live_residency.h"
 
 #define HEAP_BYTES 65536u
 #define CHUNK(n) (heap + 0x400ull * (n))
@@ -202,8 +203,8 @@ static void test_memory_look_sums_up_to_rss(void **state)
 	assert_non_null(look);
 	for (int none = 0; none < 2; none++) {
 		uint64_t sum = 0;
-		assert_int_equal(none ? memory_look_take_within(look, &self, 0, &e) : memory_look_take(look, &self, &e),
-		                 0);
+		const struct memory_look_wish wish = { .pages_ns = none ? 0 : UINT64_MAX / 4 };
+		assert_int_equal(memory_look_take(look, &self, &wish, &e), 0);
 		for (uint32_t i = 0; i < look->count; i++) {
 			sum += look->rows[i].row.resident;
 			assert_true(look->rows[i].row.kind > DUMP_MEMORY_LOOK &&
@@ -216,6 +217,28 @@ static void test_memory_look_sums_up_to_rss(void **state)
 	free(look);
 }
 
+/* Of blocks that lie in pages that are there, in swap, not there, and across. */
+static void test_live_residency_of_blocks(void **state)
+{
+	const uint64_t base = 1ull << 40;
+	const struct page_run runs[] = { { .start = base, .end = base + 8192 },
+		                         { .start = base + 8192, .end = base + 16384, .swapped = true } };
+	struct resident_pages p = { 0 };
+	struct err e;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(resident_pages_add(&p, &runs[i], &e), 0);
+	assert_int_equal(live_residency_of(&p, base + 100, 200), DUMP_LIVE_RESIDENCY(100, 0));
+	assert_int_equal(live_residency_of(&p, base + 100, 0), DUMP_LIVE_RESIDENCY(100, 0));
+	assert_int_equal(live_residency_of(&p, base + 10000, 5000), DUMP_LIVE_RESIDENCY(0, 100));
+	assert_int_equal(live_residency_of(&p, base, 32768), DUMP_LIVE_RESIDENCY(25, 25));
+	assert_int_equal(live_residency_of(&p, base + 20000, 1 << 20), DUMP_LIVE_RESIDENCY(0, 0));
+	assert_int_equal(live_residency_of(&p, base + 16384 - 16, 1 << 20), DUMP_LIVE_RESIDENCY(0, 0)); /* a header */
+	assert_int_equal(live_residency_of(&p, UINT64_MAX - 10, 1 << 20), 0);
+	resident_pages_free(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -223,6 +246,7 @@ int main(void)
 		cmocka_unit_test(test_free_lists_sum_believes_no_lies),
 		cmocka_unit_test(test_quick_scan_finds_pages_in_order),
 		cmocka_unit_test(test_memory_look_sums_up_to_rss),
+		cmocka_unit_test(test_live_residency_of_blocks),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
