@@ -178,6 +178,7 @@ struct dump_header {
 
 	struct dump_region regions[DUMP_REGION_MAX];
 	char cgroup[512];              /* path of the target's cgroup at the attach, NUL-terminated, possibly cut */
+	char image[256];               /* name of the image of its container; "" not known, and in older dumps */
 };
 
 /*

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "dumps/group_names.h"
+#include "base/group_names.h"
 #include "output/frame_name.h"
 
 enum { RESOURCE_ATTRIBUTE = 1 };
@@ -141,6 +141,7 @@ void otlp_resource(struct proto *resource, const struct report *r)
 	put_number(&w, "process.pid", common_pid(r));
 	put_text(&w, "host.name", common_text(r, offsetof(struct recorded_session, host)));
 	put_text(&w, "container.id", names.container);
+	put_text(&w, "container.image.name", common_text(r, offsetof(struct recorded_session, image)));
 	put_text(&w, "k8s.pod.uid", names.pod);
 	for (size_t i = 0; i < w.count; i++)
 		free(w.keys[i]);

@@ -97,6 +97,7 @@ int recorded_session_init(struct recorded_session *s, struct dump *dump, const c
 	memcpy(s->host, h->host, sizeof s->host);
 	memcpy(s->cgroup, h->cgroup, sizeof s->cgroup);
 	s->cgroup[sizeof s->cgroup - 1] = '\0';
+	memcpy(s->image, h->image, sizeof s->image - 1);
 	for (int i = 0; i < DUMP_COUNTER_COUNT; i++)
 		s->counters[i] = dump_counter(dump, i);
 	s->frees_unseen = h->frees_unseen;

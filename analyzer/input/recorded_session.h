@@ -20,7 +20,7 @@ struct recorded_rate {
 
 struct recorded_session {
 	char *name; /* as the user called the dump */
-	char command[64], program[256], host[64], cgroup[512];
+	char command[64], program[256], host[64], cgroup[512], image[256];
 	int32_t pid, end_detail;
 	uint32_t state; /* enum dump_state */
 	enum dump_end end;

@@ -62,13 +62,19 @@ bool fleet_fits(const struct fleet_process *p, const char *text)
 
 /* ---- headers ---- */
 
-static void name_group(const char *cgroup, char group[GROUP_NAME])
+/* The image without its registry, and the container; or the unit. */
+static void name_group(const struct dump_header *h, char group[GROUP_NAME])
 {
+	char cgroup[sizeof h->cgroup], image[sizeof h->image];
 	struct group_names names;
 
+	snprintf(cgroup, sizeof cgroup, "%.*s", (int)sizeof h->cgroup, h->cgroup);
+	snprintf(image, sizeof image, "%.*s", (int)sizeof h->image, h->image);
+	const char *slash = strrchr(image, '/');
 	group_names_of(cgroup, &names);
 	if (names.container[0])
-		snprintf(group, GROUP_NAME, "%.*s", (int)CONTAINER_SHOWN, names.container);
+		snprintf(group, GROUP_NAME, "%.200s%s%.*s", slash ? slash + 1 : image, image[0] ? " " : "",
+		         (int)CONTAINER_SHOWN, names.container);
 	else
 		snprintf(group, GROUP_NAME, "%s", names.unit);
 }
@@ -97,7 +103,7 @@ static void note_growth(struct fleet_process *p, const struct dump_header *h)
 
 static void read_header(struct fleet_process *p, const char *directory)
 {
-	char path[PATH_MAX], cgroup[sizeof((struct dump_header *)0)->cgroup];
+	char path[PATH_MAX];
 	struct dump *dump;
 	struct err e;
 
@@ -106,8 +112,7 @@ static void read_header(struct fleet_process *p, const char *directory)
 		return;
 	const struct dump_header *h = dump_header(dump);
 	snprintf(p->command, sizeof p->command, "%.*s", (int)sizeof h->command, h->command);
-	snprintf(cgroup, sizeof cgroup, "%.*s", (int)sizeof h->cgroup, h->cgroup);
-	name_group(cgroup, p->group);
+	name_group(h, p->group);
 	p->pid = h->pid;
 	p->end = dump_end(dump);
 	p->live_old = p->live_known;

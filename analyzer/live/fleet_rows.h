@@ -16,7 +16,7 @@
 #include <sys/types.h>
 #include <time.h>
 
-#include "dumps/group_names.h"
+#include "base/group_names.h"
 #include "dump/dump_reader.h"
 #include "report/report.h"
 

@@ -3,19 +3,19 @@
 
 #include <stdio.h>
 
-#include "dumps/group_names.h"
+#include "base/group_names.h"
 
 #define NAME_TEXT 512u
 
 _Static_assert(sizeof((struct recorded_session *)0)->groups / sizeof(uint32_t) == SESSION_KINDS, "one for each kind");
 
-static void name_container(const struct group_names *names, char text[NAME_TEXT])
+static void name_container(const struct group_names *names, const char *image, char text[NAME_TEXT])
 {
 	if (!names->container[0] && !names->pod[0])
 		snprintf(text, NAME_TEXT, "(no container)");
 	else
-		snprintf(text, NAME_TEXT, "%.*s%s%s", (int)CONTAINER_SHOWN, names->container,
-		         names->pod[0] ? " of pod " : "", names->pod);
+		snprintf(text, NAME_TEXT, "%s%s%.*s%s%s", image, image[0] ? " " : "", (int)CONTAINER_SHOWN,
+		         names->container, names->pod[0] ? " of pod " : "", names->pod);
 }
 
 static void name_session(const struct recorded_session *s, enum group_by by, char text[NAME_TEXT])
@@ -30,7 +30,7 @@ static void name_session(const struct recorded_session *s, enum group_by by, cha
 	else if (by == BY_UNIT)
 		snprintf(text, NAME_TEXT, "%s", names.unit[0] ? names.unit : "(no unit)");
 	else
-		name_container(&names, text);
+		name_container(&names, s->image, text);
 }
 
 static void add_figures(struct group *g, const struct report_row *whole, uint64_t rate)

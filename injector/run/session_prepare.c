@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "choose/chosen.h"
+#include "choose/container_image.h"
 #include "host/watchdog.h"
 #include "run/steps/inspect.h"
 #include "run/steps/java_session.h"
@@ -60,6 +61,7 @@ static int create_dump(struct session *s, struct err *e)
 	s->outcome.oom_kills = memory_room_kills(s->outcome.oom_events);
 	snprintf(h->command, sizeof h->command, "%s", s->target.comm);
 	chosen_cgroup(s->target.pid, h->cgroup, sizeof h->cgroup);
+	container_image_find(h->cgroup, h->image, sizeof h->image);
 	memcpy(h->program, s->target.program, sizeof h->program - 1);
 	if (getrandom(&h->session_id, sizeof h->session_id, 0) != sizeof h->session_id)
 		h->session_id = monotonic_ns();

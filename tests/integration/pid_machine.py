@@ -65,9 +65,9 @@ class Machine:
                 raise Failure(f"{pattern} does not come in {self.text(output)[-2000:]}")
             time.sleep(0.05)
 
-    def system(self, *arguments, output="system"):
-        """A memattach --system; it writes to output."""
-        arguments = ["--system", "-o", self.dumps, "-v", "--deadline", DEADLINE, *map(str, arguments)]
+    def system(self, *arguments, output="system", deadline=DEADLINE):
+        """A memattach --system; it writes to output. deadline: None: its own."""
+        arguments = ["--system", "-o", self.dumps, "-v", *(["--deadline", deadline] if deadline else []), *map(str, arguments)]
         return self.start(" ".join([self.context.memattach, *arguments]), output)
 
     def end_of(self, pid):

@@ -41,7 +41,7 @@ class Checks:
             # The last two are one program, and one process of which there are two sessions.
             group = f"/system.slice/{'web' if i < 3 else 'docker-' + CONTAINER}.{'service' if i < 3 else 'scope'}".encode()
             dump.write_many(self.folder / f"many{i}.dump", 40 * (i + 1), pid=100 + min(i, 3), command=MARKUP.encode() if i == 2 else b"web%d" % min(i, 3),
-                            program=b"/<b>" if i == 2 else b"/usr/bin/web", cgroup=group, private=(1 << 20, (2 + i) << 20))
+                            program=b"/<b>" if i == 2 else b"/usr/bin/web", cgroup=group, image=b"" if i < 3 else b"docker.io/library/web:7", private=(1 << 20, (2 + i) << 20))
         (self.folder / "memattach.system.1.2").write_text(f"memattach-system\t1\nhost\th\nunseen\t3\t7\t{MARKUP}\t<b>why\n")
         self.page = Page(self.written(self.folder))
 
@@ -74,7 +74,7 @@ class Checks:
             expected = ("/<b>" if name.startswith("<") else "/usr/bin/web", "web.service" if name.startswith("web") and "100" in name else None)
             assert not name.startswith("web") or self.rows(1)[program][0] == expected[0], name
             assert not expected[1] or self.rows(2)[unit][0] == expected[1], name
-            assert "PID 103" not in name or self.rows(3)[container][0] == CONTAINER[:12], name
+            assert "PID 103" not in name or self.rows(3)[container][0] == f"docker.io/library/web:7 {CONTAINER[:12]}", name
         assert self.page.machine["notProfiled"] == [[3, MARKUP, "<b>why"]], self.page.machine["notProfiled"]
 
     def check_reports_of_single_ones(self):

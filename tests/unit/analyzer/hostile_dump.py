@@ -68,7 +68,7 @@ def thinning(stamp):
 
 
 def header(regions, state=2, start=(SECOND, SECOND), latest=(31 * SECOND, 11 * SECOND), lease=1, lease_stamp=0, clock=REALTIME, pid=1,
-           command=b"x", program=b"/x", cgroup=b"", private=(0, 0)):
+           command=b"x", program=b"/x", cgroup=b"", image=b"", private=(0, 0)):
     b = bytearray(HEADER_BYTES)
     struct.pack_into("<8sIIQIi", b, 0, b"MEMATTCH", 5, HEADER_BYTES, 0, state, 0)
     struct.pack_into("<QQQii", b, 32, 1 << 30, RATE, RATE, pid, 1)
@@ -78,7 +78,7 @@ def header(regions, state=2, start=(SECOND, SECOND), latest=(31 * SECOND, 11 * S
     struct.pack_into("<IIQQ", b, 512, 2, len(regions), lease_stamp, lease)
     struct.pack_into("<QQ", b, 552, *private)
     struct.pack_into("<QQ", b, 768, 1000, 0)
-    struct.pack_into("<512s", b, 15616, cgroup)
+    struct.pack_into("<512s256s", b, 15616, cgroup, image)
     for i, (kind, offset, size, entries) in enumerate(regions):
         struct.pack_into("<IIQQQ", b, 2816 + 32 * i, kind, 0, offset, size, entries)
     return bytes(b)

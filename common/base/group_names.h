@@ -7,6 +7,7 @@
 #define MEMATTACH_GROUP_NAMES_H
 
 #define GROUP_NAME 256u
+#define CONTAINER_DIGITS 64u
 #define CONTAINER_SHOWN 12u /* digits of the id of a container, as its tools show them */
 
 struct group_names {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "dumps/group_names.h"
+#include "base/group_names.h"
 
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-#define ID_DIGITS 64u
 #define UID_CHARACTERS 36u
 
 static bool ends_with(const char *text, size_t length, const char *ending)
@@ -37,14 +36,14 @@ static void name_unit(const char *path, char unit[GROUP_NAME])
 
 /* 64 digits that stand alone: docker-ID.scope, /docker/ID, cri-containerd-ID.scope, crio-ID, libpod-ID, /kubepods/…/ID;
  * of several the innermost. */
-static void name_container(const char *path, char container[ID_DIGITS + 1])
+static void name_container(const char *path, char container[CONTAINER_DIGITS + 1])
 {
 	container[0] = '\0';
 	for (const char *s = path; *s;) {
 		size_t n = strspn(s, "0123456789abcdef");
 		bool begins = s == path || !isalnum((unsigned char)s[-1]);
-		if (n == ID_DIGITS && begins && !isalnum((unsigned char)s[n]))
-			snprintf(container, ID_DIGITS + 1, "%s", s);
+		if (n == CONTAINER_DIGITS && begins && !isalnum((unsigned char)s[n]))
+			snprintf(container, CONTAINER_DIGITS + 1, "%s", s);
 		s += n ? n : 1;
 	}
 }

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "dumps/group_names.h"
+#include "base/group_names.h"
 
 #define ID "3f2a1b00c4d5e6f7089a1b2c3d4e5f60718293a4b5c6d7e8f90011223344aabb"
 
