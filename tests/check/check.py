@@ -526,6 +526,18 @@ def check_plots(tree):
             yield f"docs/statistics.md does not show {path.name}"
 
 
+def check_page_names(tree):
+    """No text of the page of the HTML report has a word that its maker takes for a name and makes short (embed.cmake)."""
+    page = tree.source / "analyzer" / "html" / "page"
+    names = set(re.search(r"set\(NAMES\n(.*?)\)", (page / "embed.cmake").read_text(encoding="utf-8"), re.S)[1].split())
+    for path in sorted(page.glob("*.js")):
+        text = re.sub(r"(^|[\t;,] *)//[^\n]*", "", path.read_text(encoding="utf-8"), flags=re.M)
+        for string in re.findall(r"'[^'\n]*'|`[^`]*`", text):
+            words = re.findall(r"(?<![\w$'])\w+(?![\w'])", re.sub(r"\$\{[^}]*\}", "", string))
+            for name in sorted(names.intersection(words)):
+                yield f"{tree.name(path)}: {name} in {string}"
+
+
 CHECKS = {name[len("check_"):]: function for name, function in list(globals().items()) if name.startswith("check_")}
 
 

@@ -73,7 +73,7 @@ function groupsBy(by, f, regex) {
 // Columns: title, what to sort by, text.
 function columns(f, by) {
 	const b = isBytes(f), all = total(f).now.v, of = sum => compares ? sum.growth : sum.estimate;
-	const titles = { thread: 'thread that allocated it', size: 'size that was asked for', lifetime: isLive(f) ? 'age' : 'lifetime, or age of what is live' };
+	const titles = { thread: 'thread that allocated it', size: 'requested size', lifetime: isLive(f) ? 'age' : 'lifetime, or age of what is live' };
 	const list = [[titles[by] || by, ofSamples(by) ? g => -g.number : null, g => keys[by](g.frame)]];
 	for (const side of ofSamples(by) ? ['total'] : ['own', 'total'])
 		list.push([side + (compares ? ' growth' : ''), g => compares ? g[side].growth.value : g[side].now.v, g => g[side].stacks ? amount(of(g[side]).value, b) : ''],
@@ -82,7 +82,8 @@ function columns(f, by) {
 		return [...list, ['before', g => g.total.old, g => amount(g.total.old, b)], ['now', g => g.total.now.v, g => amount(g.total.now.v, b)],
 			['more than chance', g => g.own.direction, g => ['shrunk', '', 'grown'][g.own.direction + 1]]];
 	return [...list, ['share', g => g.total.now.v, g => percent(all ? g.total.now.v / all : 0)],
-		[state.span && state.kind === 'gone' ? 'freed' : 'kept', g => g.ownLive / g.ownAllocated || 0, g => g.ownAllocated ? percent(Math.min(1, g.ownLive / g.ownAllocated)) : ''],
+		...by === 'thread' ? [] : [[state.span && state.kind === 'gone' ? 'freed' : 'kept', g => g.ownLive / g.ownAllocated || 0,
+			g => g.ownAllocated ? percent(Math.min(1, g.ownLive / g.ownAllocated)) : '']],
 		['samples', g => g.own.now.n, g => count(g.own.now.n)]];
 }
 
