@@ -14,7 +14,7 @@
 #include "dump_format.h"
 #include "process/target.h"
 
-#define MEMORY_LOOK_PAGES_NS 40000000u /* of CPU time: to find the pages, some 12 ns for each of 4 KiB */
+#define MEMORY_LOOK_PAGES_NS 60000000u /* of CPU time: to find the pages, 12 to 30 ns for each of 4 KiB */
 
 struct memory_look_row {
 	struct dump_memory row; /* bytes and moment are not filled in */

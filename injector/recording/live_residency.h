@@ -9,7 +9,7 @@
 #include "census/pages/quick_scan.h"
 #include "recording/dump_writer.h"
 
-#define LIVE_RESIDENCY_NS 40000000u /* of CPU time: some 100,000 blocks; those that are left stay unmarked */
+#define LIVE_RESIDENCY_NS 40000000u /* of CPU time: some 300,000 blocks; those that are left stay unmarked */
 
 /* When the target has nothing of ours any more. Blocks in mappings that were not looked at to their end stay unmarked.
  */
