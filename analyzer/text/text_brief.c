@@ -134,6 +134,25 @@ static void put_largest(const struct text *t)
 	fputs(" of it", t->out);
 }
 
+/* Of whole sessions: the process, or group of them, that has most. */
+static void put_largest_group(const struct text *t)
+{
+	const struct report *r = t->report;
+	enum report_figure f = r->options.sort;
+	char name[LINE_TEXT], share[16], low[16], high[16];
+
+	if (!groups_of_sessions(r->options.by) || r->groups.count < 2 || !r->groups.list->inclusive[f].samples)
+		return;
+	const struct report_row row = report_thread(r, r->groups.list);
+	struct estimate x = report_share_interval(r, &row, f);
+	printable_copy(r->groups.list->name, name, sizeof name);
+	fprintf(t->out, ";\n%s%s%s %s %s", t->bold, name, t->plain, report_is_live(f) ? "holds" : "allocated",
+	        text_percent(x.value, share));
+	if (x.low < x.high)
+		fprintf(t->out, " (%s .. %s)", text_percent(x.low, low), text_percent(x.high, high));
+	fputs(" of it", t->out);
+}
+
 void text_verdict(const struct text *t)
 {
 	const struct report *r = t->report;
@@ -175,6 +194,7 @@ void text_verdict(const struct text *t)
 	fputs(report_is_live(f) ? r->options.at_ns ? " was live" : " is still live" : " was allocated", t->out);
 	put_deepest(t);
 	put_largest(t);
+	put_largest_group(t);
 	fputs(".\n", t->out);
 }
 

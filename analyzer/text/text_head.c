@@ -449,7 +449,10 @@ void text_head(const struct text *t, const char *name)
 	char command[128], host[128], when[64], line[LINE_TEXT];
 
 	if (r->session_count != 1) {
-		fprintf(t->out, "%s%s%s\n\n", t->bold, name, t->plain);
+		fprintf(t->out, "%s%s%s", t->bold, name, t->plain);
+		if (r->options.machine)
+			fprintf(t->out, ": a directory of %s dumps", text_grouped((double)r->session_count, when));
+		fputs("\n\n", t->out);
 		return;
 	}
 	printable_copy(s->command, command, sizeof command);

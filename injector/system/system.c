@@ -567,6 +567,8 @@ enum exit_status system_run(const struct system_options *options)
 	if (prepare(&s, &e) < 0) {
 		say_error(0, "%s", e.text);
 	} else {
+		say_unless(options->quiet, "profiling processes one after the other; memanalyze --live %s shows them",
+		           options->directory);
 		s.began_ns = monotonic_ns();
 		s.divide_ns = monotonic_ns() + DIVIDE_NS;
 		s.write_ns = monotonic_ns() + WRITE_NS;

@@ -12,6 +12,7 @@ import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -32,7 +33,7 @@ CONTAINER = "0123456789abcdef" * 4
 
 class Checks:
     def __init__(self, program, directory, seeds):
-        self.program, self.directory = program, directory
+        self.program, self.directory, self.seeds = program, directory, seeds
         self.folder = directory / "dumps"
         self.folder.mkdir()
         for i, seed in enumerate(seeds):
@@ -53,9 +54,9 @@ class Checks:
     def report(self, *arguments):
         return json.loads(self.analyze("--json", *arguments))
 
-    def written(self, folder):
+    def written(self, folder, *arguments):
         file = self.directory / (folder.name + ".html")
-        self.analyze("-o", file, folder)
+        self.analyze("-o", file, *arguments, folder)
         return file
 
     def rows(self, kind):
@@ -76,6 +77,20 @@ class Checks:
             assert not expected[1] or self.rows(2)[unit][0] == expected[1], name
             assert "PID 103" not in name or self.rows(3)[container][0] == f"docker.io/library/web:7 {CONTAINER[:12]}", name
         assert self.page.machine["notProfiled"] == [[3, MARKUP, "<b>why"]], self.page.machine["notProfiled"]
+
+    def check_text(self):
+        """Its first lines name the directory, and who has most."""
+        folder = self.directory / "two"
+        folder.mkdir()
+        for i, seed in enumerate(self.seeds[:2]):
+            data = bytearray(pathlib.Path(seed).read_bytes())
+            struct.pack_into("<i", data, 56, 77 + i)
+            struct.pack_into("<64s", data, 80, b"two")
+            (folder / f"{i}.dump").write_bytes(data)
+        text = self.analyze(folder).decode()
+        first = self.report("--by", "process", folder)["groups"][0]["process"]
+        assert text.startswith(f"{folder}: a directory of 2 dumps\n"), text[:300]
+        assert re.search(rf"^{re.escape(first)} holds [\d.]+ % \([\d.]+ % \.\. [\d.]+ %\) of it\.$", text, re.M), text[:1000]
 
     def check_reports_of_single_ones(self):
         """Each part of the page against the report of its dumps."""
@@ -105,7 +120,7 @@ class Checks:
         folder.mkdir()
         for i in range(300):
             dump.write_many(folder / f"p{i}.dump", 1500, pid=1000 + i, command=b"worker\x01" * 9, program=b"/opt/%d/" % (i % 10) + b"<" * 200)
-        page = Page(self.written(folder))
+        page = Page(self.written(folder, "--no-symbols"))
         rows = page.machine["tables"][0]["rows"]
         assert len(rows) == 300 and all(row[3] is not None for row in rows), [row for row in rows if row[3] is None]
         assert len(page.machine["tables"][1]["rows"]) == 10
