@@ -94,7 +94,7 @@ static inline void make(struct report *r, struct dump_builder *b, struct report_
 
 static inline char *text_of(const struct report *r)
 {
-	char *text;
+	static char *text; /* gcc 12 takes a place in it for one in a variable that is gone (-Wdangling-pointer) */
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
