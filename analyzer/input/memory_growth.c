@@ -90,6 +90,12 @@ static void merge_unknown(struct memory_growth *g)
 {
 	static const enum dump_memory_kind of_malloc[] = { DUMP_MEMORY_LIVE, DUMP_MEMORY_FREED };
 	static const enum dump_memory_kind content[] = { DUMP_MEMORY_MALLOC, DUMP_MEMORY_PYTHON, DUMP_MEMORY_RUNTIME };
+	static const enum dump_memory_kind of_process[] = { DUMP_MEMORY_LIVE,      DUMP_MEMORY_FREED,
+		                                            DUMP_MEMORY_MALLOC,    DUMP_MEMORY_PYTHON,
+		                                            DUMP_MEMORY_RUNTIME,   DUMP_MEMORY_STACKS,
+		                                            DUMP_MEMORY_ANONYMOUS, DUMP_MEMORY_CODE };
+	const struct memory_part *unknown = &g->parts[DUMP_MEMORY_UNKNOWN];
+	const bool any_unknown = unknown->start > 0 || unknown->end > 0;
 
 	for (size_t i = 0; i < sizeof of_malloc / sizeof *of_malloc && !g->malloc_known; i++)
 		merge_into(g, DUMP_MEMORY_MALLOC, of_malloc[i]);
@@ -97,6 +103,8 @@ static void merge_unknown(struct memory_growth *g)
 		merge_into(g, DUMP_MEMORY_LIVE, DUMP_MEMORY_MALLOC);
 	for (size_t i = 0; i < sizeof content / sizeof *content && !g->content_known; i++)
 		merge_into(g, DUMP_MEMORY_ANONYMOUS, content[i]);
+	for (size_t i = 0; i < sizeof of_process / sizeof *of_process && any_unknown; i++)
+		merge_into(g, DUMP_MEMORY_UNKNOWN, of_process[i]);
 }
 
 /* The name of each part that says most of its growth. Where names were left out one may only seem to be new. */

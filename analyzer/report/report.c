@@ -385,6 +385,7 @@ static enum report_kernel kernel_verdict(const struct report_memory *m, double l
 static void make_memory(struct report *r)
 {
 	struct report_memory *m = &r->memory;
+	bool any_mmap = false;
 
 	*m = (struct report_memory){ .shared_growth = NAN, .files_growth = NAN };
 	r->resident = (struct report_resident){ .why = "", .allocator = "" };
@@ -398,6 +399,7 @@ static void make_memory(struct report *r)
 		m->shared_growth += s->shared_growth;
 		m->files_growth += s->files_growth;
 		m->mmap_sampled = m->mmap_sampled && s->samples_mmap;
+		any_mmap |= s->samples_mmap;
 		m->ended |= s->end == DUMP_END_EXITED || s->end == DUMP_END_KILLED;
 	}
 	m->live = report_estimate(r, &r->unfiltered, FIGURE_LIVE_BYTES);
@@ -407,7 +409,7 @@ static void make_memory(struct report *r)
 	double seen_high =
 		m->seen.high + MEMORY_ADDED_BYTES * report_estimate(r, &r->unfiltered, FIGURE_ALLOCATED_COUNT).high;
 	resident_make(&r->resident, r->sessions, r->session_count);
-	resident_judge(&r->resident, &m->live, live_high);
+	resident_judge(&r->resident, &m->live, live_high, any_mmap);
 	m->allocators_growth = r->resident.known ? resident_of_allocators(&r->resident) : m->private_growth;
 	m->not_live = fmax(0, m->private_growth - m->live.low);
 	m->verdict = kernel_verdict(m, live_high, seen_high);

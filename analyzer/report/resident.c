@@ -113,25 +113,32 @@ static void mark(struct report_resident *r, unsigned kinds)
 		r->terms[i].live = kinds & 1u << r->terms[i].kind && r->terms[i].growth > 0;
 }
 
-void resident_judge(struct report_resident *r, const struct estimate *live, double high)
+void resident_judge(struct report_resident *r, const struct estimate *live, double high, bool mmap)
 {
-	/* Where blocks may be: by malloc; by another allocator; of both; and of CPython. */
+	/* Where blocks may be: by malloc; by another allocator; of both; and of CPython. What was not told apart may be
+	 * any of these. */
 	static const unsigned places[] = { KIND(LIVE) | KIND(MALLOC), KIND(ANONYMOUS),
 		                           KIND(LIVE) | KIND(MALLOC) | KIND(ANONYMOUS),
 		                           KIND(LIVE) | KIND(MALLOC) | KIND(PYTHON),
 		                           KIND(LIVE) | KIND(MALLOC) | KIND(ANONYMOUS) | KIND(PYTHON) };
-	unsigned largest = places[0];
+	/* … and mappings that were made by hand. */
+	static const unsigned by_hand[] = { KIND(UNKNOWN), KIND(UNKNOWN) | KIND(SHARED),
+		                            KIND(UNKNOWN) | KIND(RUNTIME) | KIND(CODE),
+		                            KIND(UNKNOWN) | KIND(SHARED) | KIND(RUNTIME) | KIND(CODE) };
+	const size_t count = sizeof places / sizeof *places, sets = mmap ? sizeof by_hand / sizeof *by_hand : 1;
+	unsigned largest = places[0] | KIND(UNKNOWN);
 
 	if (!r->known)
 		return;
-	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-		const double growth = growth_of(r, places[i]);
+	for (size_t i = 0; i < count * sets; i++) {
+		const unsigned place = places[i % count] | by_hand[i / count];
+		const double growth = growth_of(r, place);
 		if (growth >= live->low - NOISE_BYTES && growth <= high + NOISE_BYTES) {
-			mark(r, places[i]);
+			mark(r, place);
 			return;
 		}
 		if (growth > growth_of(r, largest))
-			largest = places[i];
+			largest = place;
 	}
 	const double growth = growth_of(r, largest);
 	r->live = growth > high ? RESIDENT_LIVE_LESS : RESIDENT_LIVE_MORE;

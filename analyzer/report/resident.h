@@ -42,8 +42,8 @@ struct report_resident {
 
 /* The sum over sessions, which keep the names. Unknown if it is of one of them. */
 void resident_make(struct report_resident *r, const struct recorded_session *sessions, size_t count);
-/* live: by samples. high: at most, with what the allocator adds. */
-void resident_judge(struct report_resident *r, const struct estimate *live, double high);
+/* live: by samples. high: at most, with what the allocator adds. mmap: mappings are sampled, too. */
+void resident_judge(struct report_resident *r, const struct estimate *live, double high, bool mmap);
 /* The growth of what may be blocks of allocators. */
 double resident_of_allocators(const struct report_resident *r);
 const char *resident_kind_name(enum dump_memory_kind kind);

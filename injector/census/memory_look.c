@@ -102,6 +102,12 @@ static bool own_region(const struct looking *l, const struct region_count *count
 	return true;
 }
 
+/* Several kinds of what the kernel counts as one. */
+static enum region_kind mixed_kind(enum share share)
+{
+	return share == SHARE_FILES ? REGION_FILE : share == SHARE_SHARED ? REGION_SHARED : REGION_UNKNOWN;
+}
+
 /* What is there of mappings that were not looked at to their end: of one kind, or of several that cannot be told apart.
  */
 static int add_rest(struct looking *l, const struct region_count *count, enum share share, uint64_t bytes,
@@ -115,12 +121,15 @@ static int add_rest(struct looking *l, const struct region_count *count, enum sh
 		if (rest.kind == REGION_KINDS)
 			rest = own;
 		else if (own.kind != rest.kind)
-			rest = (struct region){ .kind = REGION_UNKNOWN, .name = "" };
+			rest = (struct region){ .kind = mixed_kind(share), .name = "" };
 		else if (strcmp(own.name, rest.name) != 0)
 			rest.name = "";
 	}
 	if (rest.kind == REGION_KINDS)
 		return 0;
+	if (rest.kind == REGION_ANONYMOUS ||
+	    rest.kind == REGION_UNKNOWN) /* only pages that were found are looked into */
+		l->look->look.flags |= DUMP_LOOK_CONTENT_CUT;
 	rest = (struct region){ .kind = rest.kind, .name = rest.name, .resident = bytes };
 	return region_table_add(&l->regions, &rest, e);
 }

@@ -169,6 +169,56 @@ static void test_what_is_live_is_judged(void **state)
 	dump_builder_done(&b);
 }
 
+/* --mmap: what it samples may be shared memory, or of what a runtime makes of it. */
+static void test_mappings_are_looked_for_where_they_may_be(void **state)
+{
+	static const struct row rows[] = { { DUMP_MEMORY_SHARED, 0, 60, "/dev/zero" },
+		                           { DUMP_MEMORY_RUNTIME, 10, 50, "V8" } };
+	static const uint64_t lives[] = { 60, 100 };
+	static const char *const lines[] = {
+		"  RSS           +100 MiB = 60.0 MiB shared memory zero (stacks below) + 40.0 MiB heap of V8",
+		"  RSS           +100 MiB = 60.0 MiB shared memory zero (stacks below) + 40.0 MiB heap of V8"
+	};
+	struct dump_builder b;
+	struct report r;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		build(&b, lives[i]);
+		LOOKS(&b, rows, 10, 110, 0, "");
+		make(&r, &b, (struct report_options){ 0 });
+		assert_says(json_of(&r), "\"live\": \"more\",");
+		report_done(&r);
+		dump_builder_header(&b)->session_flags = DUMP_SESSION_MMAP;
+		assert_line(&b, lines[i]);
+		make(&r, &b, (struct report_options){ 0 });
+		assert_says(json_of(&r), "\"live\": \"fits\",");
+		assert_int_equal(r.resident.terms[1].live, i == 1);
+		report_done(&r);
+		dump_builder_done(&b);
+	}
+}
+
+/* One look had no time to tell private memory apart: nothing is said to have come from elsewhere. */
+static void test_what_one_look_could_not_tell(void **state)
+{
+	static const struct row rows[] = {
+		{ DUMP_MEMORY_UNKNOWN, 9000, 0, NULL },   { DUMP_MEMORY_MALLOC, 5, 4000, NULL },
+		{ DUMP_MEMORY_ANONYMOUS, 5, 5100, NULL }, { DUMP_MEMORY_STACKS, 0, 10, NULL },
+		{ DUMP_MEMORY_CODE, 1, 1, NULL },         { DUMP_MEMORY_FILES, 0, 40, "/a" }
+	};
+	struct dump_builder b;
+
+	(void)state;
+	build(&b, 100);
+	LOOKS(&b, rows, 9011, 9151, 0, "");
+	assert_line(
+		&b,
+		"  RSS           +140 MiB = 100 MiB several kinds that were not told apart (stacks below) + 40.0 MiB "
+		"files a");
+	dump_builder_done(&b);
+}
+
 /* What one of the looks could not tell apart is not told apart. */
 static void test_what_is_not_known_is_summed_up(void **state)
 {
@@ -329,6 +379,8 @@ int main(void)
 		cmocka_unit_test(test_the_sum_closes),
 		cmocka_unit_test(test_what_is_freed_and_what_is_left),
 		cmocka_unit_test(test_what_is_live_is_judged),
+		cmocka_unit_test(test_mappings_are_looked_for_where_they_may_be),
+		cmocka_unit_test(test_what_one_look_could_not_tell),
 		cmocka_unit_test(test_what_is_not_known_is_summed_up),
 		cmocka_unit_test(test_without_both_looks_the_kernel_speaks),
 		cmocka_unit_test(test_hostile_rows),

@@ -239,6 +239,29 @@ static void test_live_residency_of_blocks(void **state)
 	resident_pages_free(&p);
 }
 
+/* The time is up within shared memory; of the larger mapping behind it no page was found, so none was looked into. */
+static void test_memory_look_says_what_it_has_not_looked_into(void **state)
+{
+	struct memory_look *look = calloc(1, sizeof *look);
+	const size_t shared_bytes = 384u << 20, private_bytes = 400u << 20, there = 8u << 20;
+	void *shared = mmap(NULL, shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	void *private = mmap(NULL, private_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct err e;
+
+	(void)state;
+	assert_true(look && shared != MAP_FAILED && private != MAP_FAILED);
+	memset(shared, 1, shared_bytes);
+	memset(private, 1, there);
+	for (uint64_t ns = 1000000; ns <= 40000000; ns += ns / 2) {
+		assert_int_equal(memory_look_take(look, &self, &(struct memory_look_wish){ .pages_ns = ns }, &e), 0);
+		if (look->look.flags & DUMP_LOOK_PAGES_CUT)
+			assert_true(look->look.flags & DUMP_LOOK_CONTENT_CUT);
+	}
+	munmap(shared, shared_bytes);
+	munmap(private, private_bytes);
+	free(look);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -247,6 +270,7 @@ int main(void)
 		cmocka_unit_test(test_quick_scan_finds_pages_in_order),
 		cmocka_unit_test(test_memory_look_sums_up_to_rss),
 		cmocka_unit_test(test_live_residency_of_blocks),
+		cmocka_unit_test(test_memory_look_says_what_it_has_not_looked_into),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
