@@ -3,11 +3,12 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import time
 
 from harness import PATIENCE, Session, Skip, Victim, case, check_receipt
-from procfs import read_text
+from procfs import describe, read_text
 from reports import analyze, analyze_text
 
 MIB = 1 << 20
@@ -200,3 +201,87 @@ def resident_memory_without_an_end(context):
     report = analyze(context, session.dump)
     assert report["resident"] == {"known": False} and report["memory"] is not None, report
     assert "  RSS " not in analyze_text(context, session.dump)
+
+
+MAPPINGS = 20000  # a look at so many takes long enough to be met
+TRIES = 8
+
+
+def looker(memattach, target):
+    """The child of memattach that has the page map of the target open, stopped; None: it cannot be met any more."""
+    while memattach.poll() is None:
+        for child in read_text(f"/proc/{memattach.pid}/task/{memattach.pid}/children", "").split():
+            try:
+                if any(os.readlink(f"/proc/{child}/fd/{fd}").endswith("/pagemap") for fd in os.listdir(f"/proc/{child}/fd")):
+                    os.kill(int(child), signal.SIGSTOP)
+                    return int(child)
+            except OSError:
+                continue
+    return None
+
+
+def has_ended(pid):
+    return "State:\tZ" in read_text(f"/proc/{pid}/status", "State:\tZ")
+
+
+@case()
+def resident_memory_keeps_nobody_waiting(context):
+    """The first look stands still: Ctrl-C ends it, and memattach, and nothing was done. The last one: another Ctrl-C."""
+    victim = Victim(context, "memory_kinds")
+    tell(victim, f"mappings {MAPPINGS}")
+    for _ in range(TRIES):
+        session = Session(context, victim.pid, "-v", wait=False)
+        child = looker(session.process, victim.pid)
+        if not child or any("attached to" in line for line in session.lines.seen):
+            session.stop()
+            continue
+        os.kill(session.process.pid, signal.SIGINT)
+        session.process.wait(PATIENCE)
+        session.lines.thread.join(PATIENCE)
+        assert has_ended(child), describe(child)
+        assert "cannot be looked at: interrupted" in session.said(), session.said()
+        assert "attached to" not in session.said() and not os.path.exists(session.dump), session.said()
+        break
+    else:
+        raise Skip("no look was met")
+    for _ in range(TRIES):
+        session = Session(context, victim.pid, "-v")
+        os.kill(session.process.pid, signal.SIGINT)
+        child = looker(session.process, victim.pid)
+        if not child:
+            session.end()
+            continue
+        while not has_ended(child):  # two within a moment are one
+            os.kill(session.process.pid, signal.SIGINT)
+            time.sleep(0.5)
+        check_receipt(session.end(), victim.pid)
+        assert has_ended(child), describe(child)
+        assert "cannot be looked at: interrupted" in session.said(), session.said()
+        assert analyze(context, session.dump)["resident"] == {"known": False, "why": "interrupted"}
+        break
+    else:
+        raise Skip("no last look was met")
+    victim.finish_by_stdin()
+
+
+@case()
+def resident_memory_is_not_that_of_another_program(context):
+    """The process executes another program while the last look reads it: what was read is not said to be its memory."""
+    for _ in range(TRIES):
+        victim = Victim(context, "memory_kinds")
+        tell(victim, f"mappings {MAPPINGS}")
+        session = Session(context, victim.pid, "-v")
+        os.kill(session.process.pid, signal.SIGINT)
+        child = looker(session.process, victim.pid)
+        if child:
+            victim.send("execute")
+            while "cat" not in read_text(f"/proc/{victim.pid}/comm"):
+                pass
+            os.kill(child, signal.SIGCONT)
+        session.end()
+        os.kill(victim.pid, signal.SIGKILL)
+        if child:
+            resident = analyze(context, session.dump)["resident"]
+            assert resident == {"known": False, "why": "it has ended, or executed another program, meanwhile"}, resident
+            return
+    raise Skip("no last look was met")

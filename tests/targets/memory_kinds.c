@@ -9,6 +9,8 @@
  *     file MIB PATH  a mapping of a file of that size, which is made and read
  *     stacks N       threads that have used a MiB of their stacks each, and sleep
  *     untouched MIB  one block, of which nothing is touched
+ *     mappings N     of a page each, which the kernel cannot merge
+ *     execute        cat, which goes on with stdin and stdout
  */
 #include "victim.h"
 
@@ -108,6 +110,14 @@ static void start_threads(unsigned count)
 	pthread_barrier_wait(&ready);
 }
 
+static void make_mappings(size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (mmap(NULL, 4096, i % 2 ? PROT_READ : PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
+		    MAP_FAILED)
+			victim_wrong("nothing mapped");
+}
+
 static void do_line(const char *line)
 {
 	char path[256] = "";
@@ -127,6 +137,10 @@ static void do_line(const char *line)
 		start_threads((unsigned)n);
 	else if (sscanf(line, "untouched %zu", &n) == 1)
 		blocks[kept++] = malloc(n << 20);
+	else if (sscanf(line, "mappings %zu", &n) == 1)
+		make_mappings(n);
+	else if (!strcmp(line, "execute"))
+		execlp("cat", "cat", NULL);
 	else
 		victim_wrong("no such kind: %s", line);
 }

@@ -3,14 +3,15 @@
 
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "census/memory_look.h"
+#include "host/clocks.h"
+#include "host/watchdog.h"
 #include "recording/live_residency.h"
 #include "sandbox/child.h"
 
-#define MOST_MS 5000
+#define MOST_NS 5000000000ull
 
 /* Shared with the child. */
 struct taking {
@@ -26,6 +27,33 @@ static void mark_blocks(void *context, const struct quick_scan *scan, const stru
 	live_residency_mark(&s->recording.dump, scan, maps);
 }
 
+/* How long the child is waited for. */
+struct patience {
+	uint64_t until_ns;
+	unsigned asked;       /* to end, so often already */
+	const char *given_up; /* why, or NULL */
+};
+
+static bool goes_on(void *context)
+{
+	struct patience *p = context;
+
+	if (watchdog_asked() > p->asked)
+		p->given_up = "interrupted";
+	else if (monotonic_ns() >= p->until_ns)
+		p->given_up = "it took too long";
+	return !p->given_up;
+}
+
+/* What was read is of this program? Its number may be another's by now. */
+static bool is_still_there(const struct target *t, struct err *e)
+{
+	if (target_alive(t) && target_same_program(t))
+		return true;
+	(void)err_set(e, ESRCH, "it has ended, or executed another program, meanwhile");
+	return false;
+}
+
 /* The memory of the dump is shared with the child. */
 static void take_aside(struct session *s, struct taking *taking, bool end)
 {
@@ -33,18 +61,21 @@ static void take_aside(struct session *s, struct taking *taking, bool end)
 		                               .pages = end ? mark_blocks : NULL,
 		                               .context = s };
 
-	taking->error = (struct err){ .code = ETIMEDOUT, .text = "it took too long" };
+	struct patience patience = { .until_ns = monotonic_ns() + MOST_NS, .asked = end ? watchdog_asked() : 0 };
+
+	taking->error = (struct err){ .code = ESRCH, .text = "the process that looks was ended" };
 	const pid_t child = child_start(SIGKILL);
 	if (child == 0) {
-		taking->done = memory_look_take(&taking->look, &s->target, &wish, &taking->error) == 0;
+		taking->done = memory_look_take(&taking->look, &s->target, &wish, &taking->error) == 0 &&
+		               is_still_there(&s->target, &taking->error);
 		_exit(0);
 	}
 	if (child < 0)
 		(void)err_sys(&taking->error, "no process can be made to look");
-	else if (child_ends_within(child, MOST_MS))
-		waitpid(child, NULL, 0);
 	else
-		child_end(child);
+		child_await(child, goes_on, &patience, NULL);
+	if (!taking->done && patience.given_up)
+		(void)err_set(&taking->error, EINTR, "%s", patience.given_up);
 }
 
 static int record(struct dump_writer *w, const struct memory_look *look, uint16_t moment, struct err *e)

@@ -4,8 +4,9 @@
  * any more (census/memory_look.h).
  *
  * A process of its own looks: what it reads may last as long as the target likes (userfaultfd, a file system that the
- * target serves), and is the target's to choose. It is ended after five seconds; the dump then says that this is not
- * known.
+ * target serves), and is the target's to choose. It is ended after five seconds, and when the user asks for the end: in
+ * the first look at once, in the last one, which comes after that, when asked again. The dump then says that this is
+ * not known, as it does where the process has ended or executed another program meanwhile.
  */
 #ifndef MEMATTACH_MEMORY_LOOKS_H
 #define MEMATTACH_MEMORY_LOOKS_H
