@@ -1,5 +1,6 @@
-# memattach_add_cases(RUN STRESS_OPTIONS): one test for each case of the Python files beside RUN, named <first label>_<case>,
-# or <first label>_harm_<case> if harm is among its labels. `RUN --list` is the single list; a file that changes lets CMake
+# memattach_add_cases(RUN STRESS_OPTIONS [LABEL OPTIONS]): one test for each case of the Python files beside RUN, named
+# <first label>_<case>, or <first label>_harm_<case> if harm is among its labels; with LABEL only for those that have it, each
+# with OPTIONS. `RUN --list` is the single list; a file that changes lets CMake
 # look again. Cases with the label alone run while no other test does.
 function(memattach_add_cases run stress_options)
   find_program(PYTHON3 NAMES python3 HINTS /usr/bin REQUIRED)
@@ -17,16 +18,19 @@ function(memattach_add_cases run stress_options)
     list(GET fields 1 labels)
     list(GET fields 2 timeout)
     string(REPLACE "," ";" labels "${labels}")
+    if(ARGC GREATER 2 AND NOT "${ARGV2}" IN_LIST labels)
+      continue()
+    endif()
     list(GET labels 0 label)
     list(GET labels 1 module) # the file
     math(EXPR timeout "${timeout} + 60") # run.py ends it before, and what it has started
-    set(options)
+    set(options ${ARGV3})
     set(prefix)
     if("harm" IN_LIST labels)
       set(prefix harm_)
     endif()
     if(label STREQUAL "stress")
-      set(options ${stress_options})
+      list(APPEND options ${stress_options})
     endif()
     add_test(NAME ${label}_${prefix}${name}
       COMMAND ${PYTHON3} ${run} --memattach $<TARGET_FILE:memattach> --memanalyze $<TARGET_FILE:memanalyze>

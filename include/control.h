@@ -115,7 +115,7 @@ struct control_start {
 	uint64_t dl_handle;        /* what dlopen returned; 0: memattach has mapped the payload by itself */
 	uint64_t session_id;
 	int32_t injector_pid;
-	uint32_t tid_offset;       /* of the kernel tid after the thread pointer, 0 unknown */
+	uint32_t tid_offset;       /* of the kernel tid from the thread pointer (arch/thread_block.h), 0 unknown */
 	uint64_t injector_start_ticks;
 	uint64_t usable_size;      /* address of the allocator's malloc_usable_size, 0 none */
 	struct python_layout python; /* proved; version 0: Python frames are not recorded, or not yet */

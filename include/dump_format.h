@@ -293,7 +293,8 @@ struct dump_stack {
 #define DUMP_FRAME_ADDRESS(f) ((f) & 0xffffffffffffull)
 #define DUMP_FRAME_MODULE(f) (DUMP_FRAME_IS_JAVA(f) ? 0u : (uint32_t)((f) >> 48))
 /*
- * A frame of Java code of HotSpot, among the native ones, has bit 47, which no address of a program has. The low 47
+ * With DUMP_FEATURE_JAVA a frame of Java code of HotSpot, among the native ones, has bit 47, which no address has where
+ * Java frames are recorded (x86-64; elsewhere programs have such addresses, and dumps no such feature). The low 47
  * bits are either in its code cache: a return address in a piece of code, of whose compile_id the upper 16 bits are the
  * low ones; or a Method that the interpreter runs, with the low 16 bits of the address of the bytecode: no method has
  * more than 65535 bytes of these. A Method is a multiple of 8; in its low bits is header.java_age, which memattach

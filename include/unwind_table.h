@@ -24,8 +24,8 @@
 #define UNWIND_VERSION 3u /* another one, too, where the same information gives other rows: they are cached */
 
 /*
- * The rule word. sp and fp are the stack pointer and the frame pointer; the return address is at CFA - 8, and the
- * caller's sp is the CFA.
+ * The rule word. sp and fp are the stack pointer and the frame pointer; the return address is at CFA - 8, but for the
+ * last four kinds, and the caller's sp is the CFA.
  *
  *   bits  0.. 3  kind, how the CFA is found
  *   bits  4..21  n, signed, in units of 8 bytes
@@ -42,6 +42,12 @@ enum unwind_kind {
 	UNWIND_END = 6,         /* the outermost frame: return address undefined */
 	UNWIND_SIGNAL = 7,      /* a signal frame: sp points to the ucontext (Linux rt_sigframe) */
 	UNWIND_UNSUPPORTED = 8, /* there is a rule, but none of the above: the walk ends, truncated */
+	/* Where calls leave the return address in a register (the link register), and functions save it themselves: */
+	UNWIND_PAIR_SP = 9,  /* CFA = sp + n; fp at CFA - 8 * value, or with UNWIND_FP_AT_FP at sp, and the return
+	                        address in the word above */
+	UNWIND_PAIR_FP = 10, /* CFA = fp + n; the same, or at fp */
+	UNWIND_LINK_SP = 11, /* CFA = sp + n; fp unchanged, the return address at CFA - 8 * value; 0: in its register */
+	UNWIND_LINK_FP = 12, /* CFA = fp + n; the same */
 };
 #define UNWIND_KIND(rule) ((rule) & 15u)
 #define UNWIND_N_BYTES(rule) ((int64_t)((int32_t)((rule) << 10) >> 14) * 8)

@@ -56,6 +56,7 @@ add_library(memattach_prepare STATIC
   unwind/cache_dir.c
   unwind/cfi_program.c
   unwind/stack_base.c
+  unwind/switch_rows.c
   unwind/unwind_cache.c
   unwind/unwind_compile.c
   unwind/frame_header.c
@@ -86,6 +87,7 @@ add_library(memattach_prepare STATIC
   arch/${MEMATTACH_ARCH}/detour_code.c
   arch/${MEMATTACH_ARCH}/entry_code.c
   arch/${MEMATTACH_ARCH}/instruction.c
+  arch/${MEMATTACH_ARCH}/signal_frame.c
   arch/${MEMATTACH_ARCH}/stack_switch.c
   arch/${MEMATTACH_ARCH}/thread_variable.c
   arch/${MEMATTACH_ARCH}/word_references.c

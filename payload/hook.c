@@ -150,7 +150,7 @@ static void entry_finish(struct recorder *r, const struct live_entry *entry, uin
 
 static uint32_t thread_id(uint64_t tp)
 {
-	return payload.tid_offset ? *(const uint32_t *)(tp + payload.tid_offset) : 0;
+	return payload.tid_offset ? *(const uint32_t *)ARCH_TID(tp, payload.tid_offset) : 0;
 }
 
 /* Where allocators keep the size of a block, and what its free will write. */

@@ -57,6 +57,7 @@ struct image_map {
 	uint16_t *image_of; /* by module id, 0: no such module */
 	uint64_t *bias_of;
 	uint64_t got_entries; /* GOT entries of allocation functions, of all its modules */
+	bool java;            /* DUMP_FEATURE_JAVA: else bit 47 of a frame is one of its address */
 };
 
 /* -ENOMEM. */
@@ -74,6 +75,8 @@ void image_map_done(struct image_map *map);
  * that stands for the rest. 0: no memory, or no room. */
 uint32_t images_add_module(struct images *images, enum image_language language, const char *module);
 
+/* Is it a frame of Java code? */
+bool images_is_java(const struct image_map *map, uint64_t frame);
 /* The place of a frame word of that dump. */
 uint64_t images_place(const struct image_map *map, uint64_t frame);
 /* Is any image that this dump has like that? */

@@ -92,7 +92,7 @@ static enum java_visibility look_at_java(struct stack_maker *m, const struct dum
 		uint32_t count;
 		bool known;
 
-		if (!DUMP_FRAME_IS_JAVA(copy->frames[i]))
+		if (!images_is_java(m->modules, copy->frames[i]))
 			continue;
 		const struct java_shown_place *list = java_places_of(&m->java_frames, copy->frames[i], &count, &known);
 		places->java = true;
@@ -119,7 +119,7 @@ static void add_java(struct stack_maker *m, uint64_t frame, enum java_visibility
 static bool shows_native(const struct stack_maker *m, const struct dump_stack_copy *copy, uint32_t i, uint64_t place,
                          bool inner)
 {
-	const bool called = i + 1 < copy->stack.frame_count && DUMP_FRAME_IS_JAVA(copy->frames[i + 1]);
+	const bool called = i + 1 < copy->stack.frame_count && images_is_java(m->modules, copy->frames[i + 1]);
 
 	if (m->native)
 		return true;
@@ -143,7 +143,7 @@ static void make_java(struct stack_maker *m, const struct dump_stack_copy *copy,
 	for (uint32_t i = first; i < copy->stack.frame_count; i++) {
 		const uint64_t word = copy->frames[i], place = images_place(m->modules, word);
 
-		if (DUMP_FRAME_IS_JAVA(word)) {
+		if (images_is_java(m->modules, word)) {
 			add_java(m, word, shown, places);
 			outside = places->count;
 			foreign = inner = false;
@@ -177,10 +177,10 @@ static uint32_t python_flags(uint32_t flags)
 
 /* With -X perf CPython enters its evaluator through code that it makes for each function: that is right outside of the
  * Python frames, in no module. */
-static bool is_entrance(const struct merged_stack *merged, uint32_t i)
+static bool is_entrance(const struct stack_maker *m, const struct merged_stack *merged, uint32_t i)
 {
 	return i && merged->frames[i - 1].python && !merged->frames[i].python &&
-	       !DUMP_FRAME_MODULE(merged->frames[i].word);
+	       !PLACE_IMAGE(images_place(m->modules, merged->frames[i].word));
 }
 
 static void make_merged(struct stack_maker *m, const struct dump_stack_copy *copy, uint32_t first,
@@ -197,12 +197,12 @@ static void make_merged(struct stack_maker *m, const struct dump_stack_copy *cop
 	for (uint32_t i = 0; i < merged.count; i++) {
 		bool known = true, python = merged.frames[i].python;
 		uint64_t word = merged.frames[i].word;
-		if (!python && DUMP_FRAME_IS_JAVA(word)) {
+		if (!python && images_is_java(m->modules, word)) {
 			add_java(m, word, m->native ? JAVA_STUB : JAVA_INTERNAL, places);
 			continue;
 		}
 		uint64_t place = python ? python_names_place(&m->names, word, &known) : images_place(m->modules, word);
-		if (!m->native && !python && (is_interpreter(m->images, place) || is_entrance(&merged, i)))
+		if (!m->native && !python && (is_interpreter(m->images, place) || is_entrance(m, &merged, i)))
 			continue;
 		add(places, place);
 		places->python_complete &= known;

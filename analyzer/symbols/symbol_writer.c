@@ -119,7 +119,7 @@ static void name_frame(struct writer *w, uint64_t frame)
 	uint32_t image = PLACE_IMAGE(place);
 	size_t count;
 
-	if (DUMP_FRAME_IS_JAVA(frame))
+	if (images_is_java(&w->map, frame))
 		return; /* the dump says it already, or nobody knows */
 	if (!image) {
 		name_own_code(w, frame);

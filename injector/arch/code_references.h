@@ -8,6 +8,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#if defined(__x86_64__)
+#define LAZY_STUB_BYTES 9u
+#define RETURNS_ADDRESS_BYTES 12u
+#define STUB_BYTES 16u
+#define STUB_ALIGNMENT 16u
+#elif defined(__aarch64__)
+#define LAZY_STUB_BYTES 28u
+#define RETURNS_ADDRESS_BYTES 16u
+#define STUB_BYTES 24u
+#define STUB_ALIGNMENT 4u
+#else
+#error "memattach does not know the code of this architecture yet"
+#endif
+
 enum reference_kind {
 	REFERENCE_CALL,
 	REFERENCE_JUMP,      /* jmp or jcc: perhaps a tail call */
@@ -41,11 +55,10 @@ bool code_is_stub(const uint8_t *code, size_t bytes);
 bool code_stub_word(const uint8_t *code, size_t bytes, uint64_t address, uint64_t *word);
 
 /* Is it what a GOT entry holds until its function is called first? It hands the loader the number of the relocation. */
-#define LAZY_STUB_BYTES 9u
+#define LAZY_STUB_ANY UINT32_MAX /* *number: all GOT entries of the module hold the same one */
 bool code_lazy_stub(const uint8_t code[LAZY_STUB_BYTES], uint32_t *number);
 
 /* Does the function do nothing but return an address that is at a distance from its code? */
-#define RETURNS_ADDRESS_BYTES 12u
 bool code_returns_address(const uint8_t code[RETURNS_ADDRESS_BYTES], uint64_t address, uint64_t *returned);
 
 enum distance_kind {

@@ -18,6 +18,8 @@
 
 #if defined(__x86_64__)
 #include "arch/x86_64/elf_machine.h"
+#elif defined(__aarch64__)
+#include "arch/aarch64/elf_machine.h"
 #else
 #error "memattach knows no relocations of this architecture yet"
 #endif

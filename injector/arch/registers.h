@@ -10,39 +10,65 @@
 #include <sys/types.h>
 
 #include "arch/stub.h"
+#include "process/blocked_call.h"
 #if defined(__x86_64__)
+#include "arch/x86_64/code_address.h"
 #include "arch/x86_64/register_set.h"
+#elif defined(__aarch64__)
+#include "arch/aarch64/code_address.h"
+#include "arch/aarch64/register_set.h"
 #else
 #error "memattach knows no registers of this architecture yet"
 #endif
 
-/* Of a thread that the caller traces and that is stopped. False: errno says why. */
-bool registers_read(pid_t tid, struct registers *regs);
+/*
+ * Where the kernel does not show a tracer which call a stop has interrupted, what was seen before the stop tells it:
+ * noted right before the thread is asked to stop. Else *before is left alone.
+ */
+void registers_before_stop(struct blocked_call *before, pid_t pid, pid_t tid);
+
+/* Of a thread that the caller traces and that is stopped. before: NULL if it is not stopped in a call. False: errno
+ * says why. */
+bool registers_read(pid_t tid, const struct blocked_call *before, struct registers *regs);
 bool registers_write(pid_t tid, const struct registers *regs);
-/* The extended state of such a thread, vectors included, as XSAVE lays it out; how much it is, 0: it cannot be read. */
+/* The extended state of such a thread, vectors included, as the kernel shows it; how much it is, 0: it cannot be read.
+ */
 size_t registers_read_extended(pid_t tid, void *buffer, size_t bytes);
 
-/* Bytes of the extended register state that XSAVE may write on this machine, 0 if it cannot be told. */
+/* Bytes of the extended register state that the stub saves on this machine, 0 if it cannot be told. */
 uint64_t registers_extended_bytes(void);
+/* What such a thread would lose by a call of ours; NULL: nothing. */
+const char *registers_would_lose(pid_t tid);
 
 /*
  * A system call that returned EINTR to a bare stop (epoll_wait, semop, sigtimedwait: signal(7)) is turned into one that
  * the kernel restarts unless a handler runs. Returns true if regs were changed: set them at once.
  */
-bool registers_hide_interruption(struct registers *regs);
+bool registers_hide_interruption(struct registers *regs, const struct blocked_call *before);
 
-/* Fills the registers of the stub's data: where the thread goes on without a tracer. */
-void registers_note(const struct registers *regs, struct stub_data *data);
+/* Fills the registers of the stub's data, whose masks are there: where the thread goes on without a tracer. False:
+ * errno says why. */
+bool registers_note(pid_t tid, const struct registers *regs, struct stub_data *data);
 
 /* Registers that start the stub: the same stack pointer, no system call to restart. */
 struct registers registers_enter(const struct registers *regs, uint64_t stub);
 
-/* The checkpoint at whose entry the thread is (STUB_CHECKPOINT_*), 0 if at none. */
-uint64_t registers_checkpoint(const struct registers *regs);
+/*
+ * What the thread is to go on with, in a stop elsewhere in the kernel than where it was met. interrupted: a handler
+ * runs first, and makes the call that it was stopped in return EINTR. Not needed, and *regs itself, where the kernel
+ * decides that.
+ */
+struct registers registers_go_on(const struct registers *regs, bool interrupted);
+
+/* The checkpoint at whose entry the thread is (STUB_CHECKPOINT_*), 0 if at none. *interrupted: what the stub says for
+ * registers_go_on(). */
+uint64_t registers_checkpoint(const struct registers *regs, bool *interrupted);
 
 uint64_t registers_pc(const struct registers *regs);
 uint64_t registers_sp(const struct registers *regs);
 uint64_t registers_fp(const struct registers *regs);
+/* The register that holds the return address of a function that has not saved it; 0: the machine has none. */
+uint64_t registers_link(const struct registers *regs);
 /* The thread pointer (base of the TLS block). */
 uint64_t registers_tp(const struct registers *regs);
 /* Is it in code of the width that ours has? */
@@ -51,6 +77,7 @@ bool registers_in_64_bit_code(const struct registers *regs);
 int64_t registers_syscall(const struct registers *regs);
 /* Was it stopped while it slept in a system call that signals interrupt? */
 bool registers_sleeping(const struct registers *regs);
+/* code_address(word): the address of code that a word of a stack or a register holds. */
 /* Is the thread at the entry of openat()? Then *name is the address of the path. */
 bool registers_opens(const struct registers *regs, uint64_t *name);
 /* Makes another system call of the one at whose entry the thread is: fcntl(fd, F_DUPFD_CLOEXEC, 0). */

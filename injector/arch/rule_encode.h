@@ -44,7 +44,13 @@ struct frame_state {
 extern const uint64_t frame_pointer_number;
 extern const uint64_t return_address_number;
 
+/* The last kind of rules (enum unwind_kind) that this machine has. */
+extern const uint32_t unwind_kind_last;
+
 /* The rule word; signal_frame: the CIE has the augmentation S. */
 uint32_t unwind_rule_word(const struct frame_state *state, bool signal_frame);
+
+/* The rule at pc in a stub of the PLT, for which there is none that can be used. */
+uint32_t unwind_rule_in_stub(uint64_t pc);
 
 #endif

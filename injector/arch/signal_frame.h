@@ -8,11 +8,17 @@
 
 #include "process/target_memory.h"
 
-/* Where the interrupted code's registers are, from the stack pointer on with which its handler has returned to
- * rt_sigreturn: struct ucontext. */
-#define SIGNAL_CONTEXT_FP (40 + 8 * 10)
-#define SIGNAL_CONTEXT_SP (40 + 8 * 15)
-#define SIGNAL_CONTEXT_PC (40 + 8 * 16)
+/*
+ * Where the interrupted code's registers are, from the stack pointer on with which its handler has returned to
+ * rt_sigreturn: SIGNAL_CONTEXT_FP, _SP, _PC, and _LINK where the machine has such a register, else 0.
+ */
+#if defined(__x86_64__)
+#include "arch/x86_64/signal_context.h"
+#elif defined(__aarch64__)
+#include "arch/aarch64/signal_context.h"
+#else
+#error "memattach does not know the signal frames of this architecture yet"
+#endif
 
 /* Is there the call of rt_sigreturn at address, as the C libraries have it? */
 bool signal_frame_is_return(const struct target_memory *memory, uint64_t address);

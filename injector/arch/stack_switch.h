@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Code that switches to another stack in inline assembler. After the instruction that sets the stack pointer the
- * compiler goes on counting the CFA from it, so the rows of that function are wrong there: on the new stack they lead
- * past its end. Such rows become UNWIND_UNSUPPORTED, from that instruction on as far as its call may be.
+ * Code that switches to another stack in inline assembler (unwind/switch_rows.h): the instruction that sets the stack
+ * pointer from another register.
  *
- * The code is not disassembled: every byte may begin an instruction. Compilers set the stack pointer from another
- * register only where that is what the CFA counts from; a chance match costs the stacks that pass a call right after
- * it.
+ *   STACK_SWITCH_BYTES  of the instruction
+ *   STACK_SWITCH_STEP   instructions begin at multiples of it
  */
 #ifndef MEMATTACH_STACK_SWITCH_H
 #define MEMATTACH_STACK_SWITCH_H
 
-#include "unwind/unwind_compile.h"
+#include <stdbool.h>
+#include <stdint.h>
 
-#define STACK_SWITCH_REACH 32u
-
-/* Reads the code of the module that rows are of. What cannot be read is taken to be harmless. -ENOMEM. */
-int stack_switch_mark(struct unwind_rows *rows, const struct module_file *f, struct err *e) WARN_UNUSED;
-/* The pure part: code is `at` bytes after where rows begin; its last STACK_SWITCH_BYTES - 1 bytes begin nothing.
- */
+#if defined(__x86_64__)
 #define STACK_SWITCH_BYTES 3u
-int stack_switch_mark_bytes(struct unwind_rows *rows, const uint8_t *code, size_t bytes, uint64_t at,
-                            struct err *e) WARN_UNUSED;
+#define STACK_SWITCH_STEP 1u
+#elif defined(__aarch64__)
+#define STACK_SWITCH_BYTES 4u
+#define STACK_SWITCH_STEP 4u
+#else
+#error "memattach does not know how this architecture sets the stack pointer"
+#endif
+
+bool stack_switch_at(const uint8_t code[STACK_SWITCH_BYTES]);
 
 #endif

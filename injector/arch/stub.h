@@ -15,6 +15,8 @@
  */
 #if defined(__x86_64__)
 #include "arch/x86_64/stub.h"
+#elif defined(__aarch64__)
+#include "arch/aarch64/stub.h"
 #else
 #error "memattach has no stub for this architecture yet"
 #endif

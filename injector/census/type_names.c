@@ -6,12 +6,14 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "arch/address_bits.h"
+
 #define TEXT_BYTES 512u
 #define META_DEPTH 4u /* of classes of classes */
 #define TYPE_NAME_AT 24u
 #define TYPE_FLAGS_AT 168u
 #define SUBCLASS_OF_TYPE (1ull << 31) /* Py_TPFLAGS_TYPE_SUBCLASS */
-#define ADDRESS_END (1ull << 47)
+#define ADDRESS_END (1ull << ADDRESS_BITS)
 #define ADDRESS_LEAST 65536u
 
 /* Of a module, or of what its loader has written. */

@@ -137,7 +137,8 @@ static void tell_changes(const struct session *s)
 	}
 }
 
-static const char *const kinds[] = { "none", "sp", "fp", "*sp", "*sp+8", "*fp", "end", "signal", "unsupported" };
+static const char *const kinds[] = { "none",   "sp",          "fp",        "*sp",       "*sp+8",     "*fp",      "end",
+	                             "signal", "unsupported", "sp (pair)", "fp (pair)", "sp (link)", "fp (link)" };
 #define KIND_COUNT (sizeof kinds / sizeof *kinds)
 
 /* The rows of a module that the index in force has, not to be freed. */

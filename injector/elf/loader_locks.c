@@ -3,11 +3,13 @@
 
 #include <string.h>
 
+#include "arch/thread_block.h"
+
 #define GLOBAL_BYTES_MAX 16384u
 #define NAMESPACES_MAX 64u /* glibc has 16 */
 #define KIND_RECURSIVE 1   /* PTHREAD_MUTEX_RECURSIVE_NP */
 
-/* glibc's pthread_mutex_t on x86-64 (sysdeps/x86/nptl/bits/struct_mutex.h). */
+/* glibc's pthread_mutex_t (sysdeps/nptl/bits/struct_mutex.h, and x86/nptl: two halves in place of spins). */
 struct mutex {
 	int32_t lock;
 	uint32_t count;
@@ -16,7 +18,9 @@ struct mutex {
 	int32_t kind;
 	int16_t spins, elision;
 	uint64_t list[2];
+	uint8_t rest[MUTEX_BYTES - 40];
 };
+_Static_assert(sizeof(struct mutex) == MUTEX_BYTES, "pthread_mutex_t");
 
 struct locks {
 	uint64_t namespaces;

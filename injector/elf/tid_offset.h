@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the C library keeps the kernel's thread id, counted from the thread pointer. */
+/* Where the C library keeps the kernel's thread id, how far from the thread pointer (arch/thread_block.h). */
 #ifndef MEMATTACH_TID_OFFSET_H
 #define MEMATTACH_TID_OFFSET_H
 
+#include "arch/thread_block.h"
 #include "process/target_memory.h"
 
-#define TID_OFFSET_LIMIT 0x400u
+#define TID_OFFSET_LIMIT THREAD_BLOCK_BYTES
 
 struct tid_pair {
 	uint64_t thread_pointer;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "arch/code_references.h"
 #include "got/entry_place.h"
 #include "got/got_planner.h"
 
@@ -26,7 +27,8 @@ static bool is_lazy_stub(const struct planner *p, const struct entry_question *q
 	uint32_t number;
 
 	return q->relocation == RELOCATION_JUMP_SLOT &&
-	       entry_place_lazy_stub(&p->m->list[q->module], p->tm, q->value, &number) && number == q->number;
+	       entry_place_lazy_stub(&p->m->list[q->module], p->tm, q->value, &number) &&
+	       (number == q->number || number == LAZY_STUB_ANY);
 }
 
 /*

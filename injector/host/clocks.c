@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "host/clocks.h"
 
-#include <x86intrin.h>
-
+#include "arch/cycles.h"
 #include "base/now.h"
 
 uint64_t dump_clock_stamp(void)
 {
-	return __rdtsc();
+	return cycles_now();
 }
 
 uint64_t monotonic_ns(void)

@@ -35,7 +35,7 @@ enum rule {
 };
 
 static const struct row {
-	short number;
+	int number;
 	char rule;
 	const char *name;
 } rows[] = {
@@ -69,7 +69,7 @@ static const struct row {
 	{ SYS_msgrcv, WHOLE_BUT_TIME, "msgrcv" },
 	{ SYS_msgsnd, WHOLE_BUT_TIME, "msgsnd" },
 	{ SYS_io_getevents, WAITS_FOR, "io_getevents" },
-	{ 333, WAITS_FOR, "io_pgetevents" },
+	{ SYS_io_pgetevents, WAITS_FOR, "io_pgetevents" },
 	{ 426, SUBMITS, "io_uring_enter" },
 	{ SYS_read, READS, "read" },
 	{ SYS_readv, READS, "readv" },

@@ -45,8 +45,9 @@ static int check_control_block(const struct tracee *t, uint64_t tp, enum libc_ki
 	uint64_t words[SELF + 1];
 	struct err ignored;
 
-	if (tp && target_read(memory, tp, words, sizeof words, &ignored) == 0 && words[0] == tp &&
-	    (kind != LIBC_GLIBC || words[SELF] == tp) && (t->tid == t->pid || tid_offset_find(memory, &pair, 1)))
+	const bool described = !THREAD_BLOCK_SELF || (target_read(memory, tp, words, sizeof words, &ignored) == 0 &&
+	                                              words[0] == tp && (kind != LIBC_GLIBC || words[SELF] == tp));
+	if (tp && described && ((THREAD_BLOCK_SELF && t->tid == t->pid) || tid_offset_find(memory, &pair, 1)))
 		return 0;
 	return err_set(e, EBUSY, "thread %d is not one of the C library, its thread pointer leads elsewhere", t->tid);
 }
@@ -56,6 +57,9 @@ int plain_thread_check(struct tracee *t, const struct registers *regs, enum libc
 {
 	if (!registers_in_64_bit_code(regs))
 		return err_set(e, EBUSY, "thread %d is in 32-bit code", t->tid);
+	const char *lost = registers_would_lose(t->tid);
+	if (lost)
+		return err_set(e, EBUSY, "thread %d has %s", t->tid, lost);
 	int rc = check_dispatch(t, e);
 	return rc < 0 ? rc : check_control_block(t, registers_tp(regs), kind, memory, e);
 }

@@ -332,7 +332,7 @@ static bool hides_locks(const struct safe_points *s, const struct stack_walk_end
 /* Asleep in a call that waits for others for as long as it takes, which no allocator makes while it has a lock. */
 static bool is_idle(const struct registers *regs)
 {
-	static const short calls[] = {
+	static const int calls[] = {
 		SYS_epoll_wait, SYS_epoll_pwait,   441 /* epoll_pwait2 */, SYS_poll,
 		SYS_ppoll,      SYS_select,        SYS_pselect6,           SYS_accept,
 		SYS_accept4,    SYS_read,          SYS_recvfrom,           SYS_recvmsg,

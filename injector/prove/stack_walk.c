@@ -7,10 +7,10 @@
 #include "arch/registers.h"
 #include "arch/signal_frame.h"
 #include "arch/code_references.h"
+#include "arch/rule_encode.h"
 
 #define PAGE 4096u
-#define CACHE_PAGES 16u /* of stacks, direct-mapped by page number */
-#define STUB_BYTES 16u
+#define CACHE_PAGES 16u         /* of stacks, direct-mapped by page number */
 #define FRAME_POINTER_MAX 16384 /* a frame that is guessed is no larger */
 
 struct cached_page {
@@ -30,7 +30,8 @@ struct stack_walk {
 /* A frame that the walk has arrived at. */
 struct place {
 	uint64_t pc, sp, fp;
-	bool is_return;  /* pc is a return address: the call is before it */
+	uint64_t link;  /* the register with the return address, of code that may not have saved it; 0: lost, or none */
+	bool is_return; /* pc is a return address: the call is before it */
 	bool fp_is_lost; /* no rule tells it */
 };
 
@@ -98,18 +99,17 @@ const struct target_memory *stack_walk_memory(const struct stack_walk *w)
 	return w->memory;
 }
 
-/* Entries of a PLT have an expression for a CFA, which is no rule (UNWIND_UNSUPPORTED): one word is pushed 11 bytes
- * after their start, before the loader is called. Linkers write that for each, in one form. */
+/* Entries of a PLT have no rule, or an expression for a CFA, which is none (UNWIND_UNSUPPORTED). */
 static uint32_t rule_in_stub(const struct stack_walk *w, const struct place *at, uint32_t rule)
 {
 	uint8_t code[STUB_BYTES];
 	struct err ignored;
 
-	if (at->is_return ||
-	    target_read(w->memory, at->pc & ~(uint64_t)(STUB_BYTES - 1), code, sizeof code, &ignored) ||
-	    !code_is_stub(code, sizeof code))
-		return rule;
-	return UNWIND_RULE(UNWIND_SP, at->pc % STUB_BYTES >= 11 ? 16 : 8, UNWIND_FP_SAME);
+	for (uint64_t into = at->pc % STUB_ALIGNMENT; !at->is_return && into < sizeof code; into += STUB_ALIGNMENT)
+		if (target_read(w->memory, at->pc - into, code, sizeof code, &ignored) == 0 &&
+		    code_is_stub(code, sizeof code))
+			return unwind_rule_in_stub(at->pc);
+	return rule;
 }
 
 /* The rule for the code that the frame is in. A signal handler may return to code without a rule (musl). */
@@ -122,21 +122,31 @@ static uint32_t rule_of(const struct stack_walk *w, const struct place *at)
 
 	if (m && unwind_tables_rows(w->tables, m, &rows) && pc - m->exec_start <= UINT32_MAX)
 		rule = unwind_rows_find(&rows, (uint32_t)(pc - m->exec_start));
-	if (UNWIND_KIND(rule) == UNWIND_UNSUPPORTED)
-		return rule_in_stub(w, at, rule);
 	if (UNWIND_KIND(rule) == UNWIND_NONE && signal_frame_is_return(w->memory, at->pc))
 		return UNWIND_RULE(UNWIND_SIGNAL, 0, 0);
+	if (UNWIND_KIND(rule) == UNWIND_UNSUPPORTED || UNWIND_KIND(rule) == UNWIND_NONE)
+		return rule_in_stub(w, at, rule);
 	return rule;
 }
 
-/* To the caller, whose return address is below the CFA. */
-static enum step step_to(struct stack_walk *w, struct place *at, uint64_t cfa)
+/* To the caller, whose return address is known. */
+static enum step return_to(struct place *at, uint64_t cfa, uint64_t address)
 {
-	if (cfa < at->sp + 8 || !read_word(w, cfa - 8, &at->pc))
-		return STEP_LOST;
+	at->pc = code_address(address);
 	at->sp = cfa;
+	at->link = 0;
 	at->is_return = true;
 	return at->pc ? STEP_ON : STEP_END;
+}
+
+/* … and is so far below the CFA. */
+static enum step step_to(struct stack_walk *w, struct place *at, uint64_t cfa, uint64_t below)
+{
+	uint64_t address;
+
+	if (cfa < at->sp + below || !read_word(w, cfa - below, &address))
+		return STEP_LOST;
+	return return_to(at, cfa, address);
 }
 
 static bool find_cfa(struct stack_walk *w, const struct place *at, uint32_t rule, uint64_t *cfa)
@@ -144,8 +154,12 @@ static bool find_cfa(struct stack_walk *w, const struct place *at, uint32_t rule
 	const uint64_t n = (uint64_t)UNWIND_N_BYTES(rule);
 
 	switch (UNWIND_KIND(rule)) {
-	case UNWIND_SP: *cfa = at->sp + n; return true;
-	case UNWIND_FP: *cfa = at->fp + n; return !at->fp_is_lost;
+	case UNWIND_SP:
+	case UNWIND_PAIR_SP:
+	case UNWIND_LINK_SP: *cfa = at->sp + n; return true;
+	case UNWIND_FP:
+	case UNWIND_PAIR_FP:
+	case UNWIND_LINK_FP: *cfa = at->fp + n; return !at->fp_is_lost;
 	case UNWIND_AT_SP: return read_word(w, at->sp + n, cfa);
 	case UNWIND_AT_FP: return !at->fp_is_lost && read_word(w, at->fp + n, cfa);
 	case UNWIND_AT_SP_8:
@@ -157,20 +171,45 @@ static bool find_cfa(struct stack_walk *w, const struct place *at, uint32_t rule
 	}
 }
 
+/* Of a frame that leaves the frame pointer alone. A function that has not saved its return address has called nobody.
+ */
+static enum step step_by_link(struct stack_walk *w, struct place *at, uint64_t cfa, uint32_t field)
+{
+	if (field)
+		return step_to(w, at, cfa, 8ull * field);
+	return at->link && cfa >= at->sp ? return_to(at, cfa, at->link) : STEP_LOST;
+}
+
+/* Of a frame whose return address is in the word above the frame pointer that it has saved. */
+static enum step step_by_pair(struct stack_walk *w, struct place *at, uint32_t rule, uint64_t cfa)
+{
+	const uint64_t field = UNWIND_FP_FIELD(rule), base = UNWIND_KIND(rule) == UNWIND_PAIR_SP ? at->sp : at->fp;
+	const uint64_t pair = field == UNWIND_FP_AT_FP ? base : cfa - 8 * field;
+
+	if (field == UNWIND_FP_LOST || pair < at->sp || cfa - pair < 16 || cfa < pair)
+		return STEP_LOST;
+	at->fp_is_lost = !read_word(w, pair, &at->fp);
+	return step_to(w, at, cfa, cfa - pair - 8);
+}
+
 static enum step step_by_rule(struct stack_walk *w, struct place *at, uint32_t rule)
 {
-	const uint32_t field = UNWIND_FP_FIELD(rule);
+	const uint32_t field = UNWIND_FP_FIELD(rule), kind = UNWIND_KIND(rule);
 	uint64_t cfa;
 
 	if (!find_cfa(w, at, rule, &cfa))
 		return STEP_LOST;
+	if (kind == UNWIND_LINK_SP || kind == UNWIND_LINK_FP)
+		return step_by_link(w, at, cfa, field);
+	if (kind == UNWIND_PAIR_SP || kind == UNWIND_PAIR_FP)
+		return step_by_pair(w, at, rule, cfa);
 	if (field == UNWIND_FP_AT_FP)
 		at->fp_is_lost |= !read_word(w, at->fp, &at->fp);
 	else if (field == UNWIND_FP_LOST)
 		at->fp_is_lost = true;
 	else if (field != UNWIND_FP_SAME)
 		at->fp_is_lost = !read_word(w, cfa - 8ull * field, &at->fp);
-	return step_to(w, at, cfa);
+	return step_to(w, at, cfa, 8);
 }
 
 /* To what the signal has interrupted, perhaps on another stack. */
@@ -180,6 +219,8 @@ static enum step step_over_signal(struct stack_walk *w, struct place *at)
 
 	if (!read_word(w, context + SIGNAL_CONTEXT_PC, &at->pc) ||
 	    !read_word(w, context + SIGNAL_CONTEXT_SP, &at->sp) || !read_word(w, context + SIGNAL_CONTEXT_FP, &at->fp))
+		return STEP_LOST;
+	if (SIGNAL_CONTEXT_LINK && !read_word(w, context + SIGNAL_CONTEXT_LINK, &at->link))
 		return STEP_LOST;
 	at->is_return = false;
 	at->fp_is_lost = false;
@@ -194,7 +235,7 @@ static enum step step_by_guess(struct stack_walk *w, struct place *at)
 	if (at->fp_is_lost || fp < at->sp || fp - at->sp > FRAME_POINTER_MAX || !read_word(w, fp, &saved))
 		return STEP_END;
 	at->fp = saved;
-	return step_to(w, at, fp + 16);
+	return step_to(w, at, fp + 16, 8);
 }
 
 /* One step outwards from the frame that was visited last. */
@@ -235,7 +276,10 @@ void stack_walk(struct stack_walk *w, struct tracee *t, stack_walk_fn visit, voi
 	*end = (struct stack_walk_end){ 0 };
 	if (tracee_registers(t, &regs, &ignored) < 0)
 		return;
-	const struct place at = { .pc = registers_pc(&regs), .sp = registers_sp(&regs), .fp = registers_fp(&regs) };
+	const struct place at = { .pc = registers_pc(&regs),
+		                  .sp = registers_sp(&regs),
+		                  .fp = registers_fp(&regs),
+		                  .link = registers_link(&regs) };
 	walk(w, at, visit, context, end);
 }
 

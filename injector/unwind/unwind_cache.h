@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Compiled unwind rows, kept between sessions (cache_dir.h). Rows are a pure function of the call frame information, of
- * the code (stack_switch.h), and of where a function is that ends stacks (stack_base.h); so a file is named by the
+ * the code (switch_rows.h), and of where a function is that ends stacks (stack_base.h); so a file is named by the
  * SHA-256 of all three. A module that claims to be another one finds nothing of that one, and leaves nothing for it.
  *
  * What is compiled comes from a child that reads what the target has written, and that the target could take over. So

@@ -388,7 +388,7 @@ bool unwind_rows_sound(const struct unwind_rows *rows, uint64_t exec_bytes)
 
 	for (uint32_t i = 0; i < rows->count && sound; i++)
 		sound = rows->pc[i] < exec_bytes && (i == 0 || rows->pc[i] > rows->pc[i - 1]) &&
-		        UNWIND_KIND(rows->rule[i]) <= UNWIND_UNSUPPORTED;
+		        UNWIND_KIND(rows->rule[i]) <= unwind_kind_last;
 	return sound;
 }
 

@@ -7,10 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/signal_frame.h"
 #include "unwind/cfi_program.h"
 #include "base/cleanup.h"
 #include "unwind/stack_base.h"
-#include "arch/stack_switch.h"
+#include "unwind/switch_rows.h"
 #include "unwind/frame_header.h"
 #include "unwind/unwind_cache.h"
 #include "unwind/unwind_compile.h"
@@ -111,6 +112,31 @@ static int compile_section(struct unwind_rows *rows, const struct module_file *f
 	return compile_and_mark(rows, f, &source, e);
 }
 
+/*
+ * The kernel's code that signal handlers return to may have no information, and is recognized by its instructions: rows
+ * for that alone.
+ */
+static int rows_of_vdso(struct unwind_rows *rows, const struct elf_module *m, const struct target_memory *tm,
+                        struct err *e)
+{
+	uint64_t at = m->exec_start;
+
+	while (at < m->exec_end && !signal_frame_is_return(tm, at))
+		at += 4;
+	if (at >= m->exec_end)
+		return 0;
+	const uint32_t pc[] = { 0, (uint32_t)(at - m->exec_start), (uint32_t)(at - m->exec_start) + 8 };
+	const uint32_t rule[] = { UNWIND_NONE, UNWIND_SIGNAL, UNWIND_NONE };
+	*rows = (struct unwind_rows){ .pc = malloc(sizeof pc), .rule = malloc(sizeof rule), .count = 3, .capacity = 3 };
+	if (!rows->pc || !rows->rule) {
+		unwind_rows_done(rows);
+		return err_set(e, ENOMEM, "no memory for unwind rows");
+	}
+	memcpy(rows->pc, pc, sizeof pc);
+	memcpy(rows->rule, rule, sizeof rule);
+	return 0;
+}
+
 int unwind_input_compile(struct unwind_rows *rows, struct unwind_input *in, struct err *e)
 {
 	struct unwind_rows out = { 0 };
@@ -128,6 +154,8 @@ int unwind_input_compile(struct unwind_rows *rows, struct unwind_input *in, stru
 		r = compile_section(&out, in->file, ".debug_frame", true, e);
 		in->by_section = true;
 	}
+	if (!r && out.count == 0 && in->file->module->is_vdso)
+		r = rows_of_vdso(&out, in->file->module, in->file->tm, e);
 	if (!r)
 		*rows = out;
 	return r;

@@ -2,6 +2,8 @@
 /* The stacks that are certain to be mapped, see known_stack.h. */
 #include "walk/known_stack.h"
 
+#include "arch/machine.h"
+
 #define STACK_BYTES_LEAST 8192u
 
 struct known_stacks known_stacks;
@@ -33,15 +35,19 @@ static bool may_be_noted(uint64_t lowest, uint64_t bytes, uint64_t thread_pointe
 	       lowest + bytes - thread_pointer - 1 < CONTROL_BLOCK_MAX;
 }
 
-/* Only in the page of the thread pointer: that ends the mapping of a thread's stack, and of the main thread nothing is
- * noted. */
+/*
+ * Only in the page of the thread pointer, or of the word below it: that is a part of the control block, or what ends
+ * the mapping of a thread's stack. Of the main thread nothing is noted.
+ */
 __attribute__((no_sanitize("address", "thread", "undefined"))) void known_stacks_learn(uint64_t thread_pointer)
 {
-	uint64_t end = (thread_pointer | (PAGE_BYTES - 1)) + 1;
+	const uint64_t page = (thread_pointer - ARCH_CONTROL_BELOW) & ~(uint64_t)(PAGE_BYTES - 1);
+	const uint64_t first = ARCH_CONTROL_BELOW ? page : thread_pointer + 8;
+	const uint64_t end = ARCH_CONTROL_BELOW ? thread_pointer : page + PAGE_BYTES;
 
 	if (thread_pointer % 8 || __atomic_load_n(&known_stacks.noted_at, __ATOMIC_RELAXED))
 		return;
-	for (uint64_t at = thread_pointer + 8; at + 16 <= end; at += 8) {
+	for (uint64_t at = first; at + 16 <= end; at += 8) {
 		const volatile uint64_t *words = (const volatile uint64_t *)at;
 
 		if (may_be_noted(words[0], words[1], thread_pointer)) {

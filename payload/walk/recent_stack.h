@@ -32,11 +32,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "arch/machine.h"
 #include "payload.h"
 #include "tables/stack_hash.h"
 
 #define RECENT_STACKS 64u
-#define RECENT_RATE_MAX (64u << 10)
+/* 0, no thread has one, where the return address is at no fixed distance from the CFA: the words that are compared are
+ * known for the others only. */
+#define RECENT_RATE_MAX (ARCH_LINK_REGISTER ? 0u : 64u << 10)
 
 struct recent_frame {
 	uint64_t sp;       /* CFA of its callee: the return address is the word below */

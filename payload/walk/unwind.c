@@ -286,16 +286,18 @@ static inline __attribute__((always_inline)) enum step trail_quick(struct trail 
 		if ((__atomic_load_n(&entry->mixed, __ATOMIC_RELAXED) ^ found) != (pc ^ salt) * HASH_MULTIPLIER)
 			break; /* always, if pc is 0 */
 		next = UNWIND_FOUND_WORDS(found) * 8;
-		if (shape - UNWIND_SHAPE(UNWIND_SP, 0) <= UNWIND_FP_MAX) {
+		if (shape - UNWIND_SHAPE(ARCH_RULE_SP, ARCH_RULE_FIELD_LEAST) <=
+		    UNWIND_FP_MAX - ARCH_RULE_FIELD_LEAST) {
 			next += sp;
-		} else if (shape - UNWIND_SHAPE(UNWIND_FP, 0) <= UNWIND_FP_MAX) {
+		} else if (shape - UNWIND_SHAPE(ARCH_RULE_FP, ARCH_RULE_FIELD_LEAST) <=
+		           UNWIND_FP_MAX - ARCH_RULE_FIELD_LEAST) {
 			next += fp;
 			if (next & 7)
 				break;
 		} else {
 			break;
 		}
-		if (next <= sp || next > end)
+		if (next <= sp || next > end || (ARCH_LINK_REGISTER && 8 * UNWIND_FOUND_FIELD(found) > next - sp))
 			break;                                   /* the end of this walk, but not here */
 		frame = pc | (found & UNWIND_FOUND_MODULE_BITS); /* what has a rule is an address in a module */
 		hash = stack_hash_add(hash, frame);
@@ -313,7 +315,7 @@ static inline __attribute__((always_inline)) enum step trail_quick(struct trail 
 				below = 0;
 		}
 		sp = next;
-		pc = stack_word(next - 8);
+		pc = arch_code_address(stack_word(next - ARCH_RETURN_BELOW(below)));
 		step = STEP_ON;
 	}
 	if (!pc)
@@ -381,6 +383,9 @@ void unwind_walk(const struct unwind_start *start, struct recent_stack *recent, 
 	w.thread_pointer = start->thread_pointer;
 	w.signal_frames = w.fallback = 0;
 	w.view_open = w.stack_left = w.ends_by_rule = w.java = false;
+#if ARCH_LINK_REGISTER
+	w.link = w.link_sp = 0;
+#endif
 	t.frames = frames;
 	t.recent = recent;
 	t.fresh = recent ? recent_stack_list(recent) : 0;

@@ -42,6 +42,44 @@ static bool walk_read(struct walk *w, uint64_t address, uint64_t *value)
 	return true;
 }
 
+#if ARCH_LINK_REGISTER
+/* Code that a signal has interrupted before it saved its return address, or that calls nobody. */
+static enum step step_by_link(struct walk *w, uint64_t words)
+{
+	if (!w->link || w->link_sp != w->at.sp)
+		return STEP_LOST;
+	w->at.sp += words * 8;
+	w->at.room -= words;
+	w->at.pc = arch_code_address(w->link);
+	w->link = 0;
+	return STEP_ON;
+}
+
+/* By a rule that says where the return address is saved. */
+static enum step step_by_saved(struct walk *w, uint64_t found, uint32_t *fp_below)
+{
+	const uint32_t kind = UNWIND_FOUND_KIND(found), field = UNWIND_FOUND_FIELD(found);
+	const bool by_sp = kind == UNWIND_PAIR_SP || kind == UNWIND_LINK_SP;
+	const bool pair = kind == UNWIND_PAIR_SP || kind == UNWIND_PAIR_FP;
+	const uint64_t cfa = (by_sp ? w->at.sp : w->at.fp) + UNWIND_FOUND_WORDS(found) * 8;
+	const uint64_t words = (cfa - w->at.sp) / 8, low = (by_sp ? w->at.sp : w->at.fp) - w->at.sp;
+
+	*fp_below = RECENT_UNCHECKED;
+	if ((cfa & 7) || !walk_reach(w, cfa))
+		return STEP_LOST;
+	if (!pair && !field)
+		return step_by_link(w, words);
+	if (pair && field == UNWIND_FP_AT_FP)
+		return low % 8 || low / 8 + 2 > words
+		               ? STEP_LOST
+		               : step_to_below(&w->at, words, stack_word(w->at.sp + low), words * 8 - low - 8);
+	if (field < (pair ? 2 : 1) || field > words || !words)
+		return STEP_LOST;
+	return pair ? step_to_below(&w->at, words, stack_word(cfa - 8ull * field), 8ull * field - 8)
+	            : step_to_below(&w->at, words, w->at.fp, 8ull * field);
+}
+#endif
+
 /* By any rule that gives a CFA. */
 static enum step step_by_rule(struct walk *w, uint64_t found, uint32_t *fp_below)
 {
@@ -96,7 +134,7 @@ static enum step step_by_fp(struct walk *w, uint64_t found, uint32_t *fp_below)
 		return STEP_END;
 	if (!walk_covers(w, fp, 16))
 		return STEP_LOST;
-	pc = stack_word(fp + 8);
+	pc = arch_code_address(stack_word(fp + 8));
 	if (pc && !unwind_range_find(walk_view(w), pc - 1, UNWIND_RANGE_EXEC))
 		return STEP_LOST;
 	w->fallback++;
@@ -131,6 +169,10 @@ static enum step step_over_signal(struct walk *w)
 	pc = stack_word(context + ARCH_UCONTEXT_PC);
 	sp = stack_word(context + ARCH_UCONTEXT_SP);
 	w->at.fp = stack_word(context + ARCH_UCONTEXT_FP);
+#if ARCH_LINK_REGISTER
+	w->link = stack_word(context + ARCH_UCONTEXT_LINK);
+	w->link_sp = sp;
+#endif
 	if (!pc || (sp & 7))
 		return STEP_LOST;
 	if (sp <= context || sp >= w->stack_end) {
@@ -149,6 +191,12 @@ enum step unwind_step(struct walk *w, uint64_t found, uint32_t *fp_below)
 	case UNWIND_END: w->ends_by_rule = true; return STEP_END;
 	case UNWIND_SIGNAL: return step_over_signal(w);
 	case UNWIND_UNSUPPORTED: return STEP_LOST;
+#if ARCH_LINK_REGISTER
+	case UNWIND_PAIR_SP:
+	case UNWIND_PAIR_FP:
+	case UNWIND_LINK_SP:
+	case UNWIND_LINK_FP: return step_by_saved(w, found, fp_below);
+#endif
 	case UNWIND_NONE:
 		return UNLIKELY(java_walk_holds(w->at.pc - 1)) ? step_by_java(w) : step_by_fp(w, found, fp_below);
 	default: return step_by_rule(w, found, fp_below);

@@ -35,6 +35,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "arch/machine.h"
 #include "walk/known_stack.h"
 #include "payload.h"
 #include "walk/rule_cache.h"
@@ -57,6 +58,9 @@ struct walk {
 	uint64_t stack_end; /* what lies between sp and here may be read */
 	uint64_t thread_pointer;
 	uint64_t java_frame; /* what the Java frame that was left last is recorded as */
+#if ARCH_LINK_REGISTER
+	uint64_t link, link_sp; /* of code that a signal has interrupted, which has this stack pointer; 0: of none */
+#endif
 	uint32_t generation;
 	uint32_t signal_frames;
 	uint32_t fallback; /* steps by frame pointer */
@@ -108,14 +112,21 @@ static inline bool words_fit(const struct place *at, uint64_t words)
 	return words - 1 < at->room;
 }
 
-/* Goes to the frame whose CFA, which is checked already, lies so many words above sp. */
-static inline enum step step_to(struct place *at, uint64_t words, uint64_t fp)
+/* Goes to the frame whose CFA, which is checked already, lies so many words above sp, and its return address, between
+ * them, so many bytes below. */
+static inline enum step step_to_below(struct place *at, uint64_t words, uint64_t fp, uint64_t below)
 {
 	at->sp += words * 8;
 	at->room -= words;
 	at->fp = fp;
-	at->pc = stack_word(at->sp - 8);
+	at->pc = arch_code_address(stack_word(at->sp - below));
 	return at->pc ? STEP_ON : STEP_END;
+}
+
+/* The same with the return address right below the CFA. */
+static inline enum step step_to(struct place *at, uint64_t words, uint64_t fp)
+{
+	return step_to_below(at, words, fp, 8);
 }
 
 /*

@@ -2,6 +2,7 @@
 """Real programs as Debian ships them: redis-server, nginx, python3."""
 import http.client
 import os
+import platform
 import re
 import socket
 import subprocess
@@ -27,9 +28,10 @@ def check_stacks(report):
 
 
 def check_measured(report):
-    """Nothing that these programs allocate or free is missed."""
+    """Nothing that these programs allocate or free is missed. Without hooks at entries the C library's own calls may be, which is said."""
+    expected = {"measured" if platform.machine() == "x86_64" else "lower_bound"}
     worth = {report["trust"][figure]["value"] for figure in ("live_bytes", "live_count", "allocated_bytes", "allocated_count")}
-    assert worth == {"measured"}, report["trust"]
+    assert worth == expected, report["trust"]
 
 
 @case(sanitized=True)

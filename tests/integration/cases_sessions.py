@@ -372,6 +372,15 @@ def refuse_zombie(context):
 
 
 @case()
+def refuse_large_pages(context):
+    """A kernel with other pages than those of 4 KiB."""
+    victim = Victim(context, "sleeper", "pause")
+    result = run_memattach(context, "-p", victim.pid, "-d", "1s", env=dict(os.environ, LD_PRELOAD=context.tool("large_pages.so")))
+    assert result.returncode == 1 and "this kernel has pages of 64 KiB" in result.stderr, result
+    victim.finish()
+
+
+@case()
 def refuse_kernel_thread(context):
     try:
         with open("/proc/2/comm", encoding="ascii") as file:

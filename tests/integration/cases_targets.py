@@ -111,6 +111,12 @@ def alloc_loop_now(context):
 
 
 @case()
+def alloc_loop_signed(context):
+    """Signed return addresses and landing pads, where the compiler can."""
+    once(context, "alloc_loop_signed", rate="1")
+
+
+@case()
 def alloc_loop_exact(context):
     """Every allocation of four threads is recorded while they run."""
     report = once(context, "alloc_loop", samples=20000, rate="1")

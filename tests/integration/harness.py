@@ -8,6 +8,7 @@ import contextlib
 import ctypes
 import json
 import os
+import platform
 import queue
 import re
 import shutil
@@ -224,7 +225,7 @@ def rootless(context, name, *files):
     root, program = context.unique("root", ""), context.target(name)
     os.mkdir(root)
     listed = subprocess.run(["ldd", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False).stdout
-    libraries = ["/lib/ld-musl-x86_64.so.1"] if name.endswith("_musl") else re.findall(r"(/\S+) \(0x", listed)
+    libraries = [f"/lib/ld-musl-{platform.machine()}.so.1"] if name.endswith("_musl") else re.findall(r"(/\S+) \(0x", listed)
     for path in [program, *libraries]:
         there = os.path.join(root, "bin/victim" if path == program else path.lstrip("/"))
         os.makedirs(os.path.dirname(there), exist_ok=True)

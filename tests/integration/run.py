@@ -24,7 +24,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(HERE))
 
 import harness  # noqa: E402
-from middle import MIDDLE, SANITIZED  # noqa: E402
+from middle import ELSEWHERE, MIDDLE, SANITIZED  # noqa: E402
 
 
 def load(module):
@@ -36,6 +36,8 @@ def load(module):
         return
     for name in itertools.chain(*MIDDLE.values()):
         harness.CASES[name].labels.append("middle")
+    for name in ELSEWHERE:
+        harness.CASES[name].labels.append("elsewhere")
     assert "sanitized" in harness.CASES[SANITIZED].labels
     harness.CASES[SANITIZED].labels.append("middle_sanitized")
 

@@ -3,6 +3,7 @@
 import collections
 import hashlib
 import os
+import platform
 import re
 import struct
 import time
@@ -13,7 +14,7 @@ from procfs import Failure, Maps, Memory, PATIENCE, describe, descriptors_of, re
 STATUS_OF_PROCESS = ("SigIgn", "SigCgt", "ShdPnd", "TracerPid", "NoNewPrivs", "Seccomp", "CoreDumping")
 STATUS_OF_THREAD = ("SigBlk", "SigPnd")
 GLIBC_SIGNALS = 1 << 31 | 1 << 32
-R_64, R_GLOB_DAT, R_JUMP_SLOT = 1, 6, 7
+R_64, R_GLOB_DAT, R_JUMP_SLOT = {"x86_64": (1, 6, 7), "aarch64": (257, 1025, 1026)}[platform.machine()]
 HOOKED = {symbol.encode() for symbol in hook_symbols()}
 
 

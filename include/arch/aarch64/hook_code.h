@@ -14,4 +14,10 @@
 
 #define HOOKS_KEEP 0
 
+/* Room for detours, which are not there yet. */
+#define DETOUR_BYTES 256
+#define DETOUR_COPY 0
+#define DETOUR_KEEPING_RESUME 0
+#define DETOUR_KEEPING_COPY 0
+
 #endif

@@ -24,10 +24,22 @@
 #define MXCSR_DEFAULT 0x1f80 /* what the ABI promises to a function */
 #define SEGMENT_64_BIT 0x33  /* __USER_CS; 32-bit code has 0x23 */
 
-bool registers_read(pid_t tid, struct registers *regs)
+void registers_before_stop(struct blocked_call *before, pid_t pid, pid_t tid)
+{
+	(void)before, (void)pid, (void)tid;
+}
+
+const char *registers_would_lose(pid_t tid)
+{
+	(void)tid;
+	return NULL;
+}
+
+bool registers_read(pid_t tid, const struct blocked_call *before, struct registers *regs)
 {
 	struct iovec iov = { &regs->general, sizeof regs->general };
 
+	(void)before;
 	return ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &iov) == 0;
 }
 
@@ -69,8 +81,9 @@ static bool is_random_in_part(const struct registers *regs)
 	       !(regs->general.rdx & GRND_RANDOM);
 }
 
-bool registers_hide_interruption(struct registers *regs)
+bool registers_hide_interruption(struct registers *regs, const struct blocked_call *before)
 {
+	(void)before;
 	if (is_random_in_part(regs)) {
 		regs->general.rax = (uint64_t)-ERESTARTNOINTR;
 		return true;
@@ -81,8 +94,9 @@ bool registers_hide_interruption(struct registers *regs)
 	return true;
 }
 
-void registers_note(const struct registers *regs, struct stub_data *data)
+bool registers_note(pid_t tid, const struct registers *regs, struct stub_data *data)
 {
+	(void)tid;
 	data->mxcsr = MXCSR_DEFAULT;
 	data->flags = regs->general.eflags;
 	data->rax_restart = data->rax_handler = regs->general.rax;
@@ -126,6 +140,7 @@ void registers_note(const struct registers *regs, struct stub_data *data)
 	data->r13 = regs->general.r13;
 	data->r14 = regs->general.r14;
 	data->r15 = regs->general.r15;
+	return true;
 }
 
 struct registers registers_enter(const struct registers *regs, uint64_t stub)
@@ -138,8 +153,15 @@ struct registers registers_enter(const struct registers *regs, uint64_t stub)
 	return enter;
 }
 
-uint64_t registers_checkpoint(const struct registers *regs)
+struct registers registers_go_on(const struct registers *regs, bool interrupted)
 {
+	(void)interrupted;
+	return *regs;
+}
+
+uint64_t registers_checkpoint(const struct registers *regs, bool *interrupted)
+{
+	*interrupted = false;
 	bool entry = (int64_t)regs->general.rax == -ENOSYS && regs->general.orig_rax == SYS_getpid;
 
 	if (entry && (regs->general.rdi == STUB_CHECKPOINT_CALLS || regs->general.rdi == STUB_CHECKPOINT_END))
@@ -183,6 +205,12 @@ uint64_t registers_sp(const struct registers *regs)
 uint64_t registers_fp(const struct registers *regs)
 {
 	return regs->general.rbp;
+}
+
+uint64_t registers_link(const struct registers *regs)
+{
+	(void)regs;
+	return 0;
 }
 
 uint64_t registers_tp(const struct registers *regs)

@@ -15,6 +15,7 @@
 
 const uint64_t frame_pointer_number = RBP;
 const uint64_t return_address_number = 16;
+const uint32_t unwind_kind_last = UNWIND_UNSUPPORTED;
 
 /* An expression of the shape bregN offset [deref [plus_uconst add]]. */
 struct simple_expression {
@@ -142,4 +143,10 @@ uint32_t unwind_rule_word(const struct frame_state *s, bool signal_frame)
 	unsigned kind = cfa_kind(s, &n);
 	return kind == UNWIND_UNSUPPORTED || !fits(n) ? UNWIND_UNSUPPORTED
 	                                              : UNWIND_RULE(kind, n, rbp_field(&s->frame_pointer));
+}
+
+/* One word is pushed 11 bytes after the start, before the loader is called. Linkers write that in one form. */
+uint32_t unwind_rule_in_stub(uint64_t pc)
+{
+	return UNWIND_RULE(UNWIND_SP, pc % 16 >= 11 ? 16 : 8, UNWIND_FP_SAME);
 }

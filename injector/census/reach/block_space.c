@@ -4,14 +4,15 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "arch/address_bits.h"
 #include "base/grow.h"
 #include "base/sorted.h"
 
 #define NUMBER_BYTES 32u /* the least chunk */
 #define HEADER_BYTES 16u
 #define NEAR_LOG 26u /* as in block_space_near */
-#define NEAR_BYTES ((1ull << (47 - NEAR_LOG)) / 8)
-#define ADDRESS_END (1ull << 47)
+#define NEAR_BYTES ((1ull << (ADDRESS_BITS - NEAR_LOG)) / 8)
+#define ADDRESS_END (1ull << ADDRESS_BITS)
 
 static int add_part(struct block_space *b, const struct block_part *part, struct err *e)
 {

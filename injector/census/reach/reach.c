@@ -4,12 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/address_bits.h"
 #include "base/grow.h"
 #include "base/now.h"
 #include "census/heap/tcache.h"
 #include "host/clocks.h"
 
-#define POINTER_MASK ((1ull << 47) - 1) /* the upper 17 bits may be a tag: LuaJIT has as many */
+#define POINTER_MASK ((1ull << ADDRESS_BITS) - 1) /* the bits above may be a tag: LuaJIT has as many */
 #define CACHE_PAGES 4096u
 #define AHEAD_PAGES 64u
 #define NEAR_BYTES (4 * CENSUS_PAGE)

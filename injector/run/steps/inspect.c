@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "touch/patches/detours.h"
@@ -16,6 +17,7 @@
 #include "host/say.h"
 #include "host/watchdog.h"
 
+#define PAGE_BYTES 4096
 #define INSPECT_TRIES 20
 #define INSPECT_PAUSE_NS 10000000
 #define TRACER_PAUSE_NS 1000000
@@ -92,9 +94,23 @@ static int wait_for_tracer(const struct session *s, struct err *e)
 	return rc;
 }
 
+static int check_pages(struct err *e)
+{
+	const long bytes = sysconf(_SC_PAGESIZE);
+
+	return bytes == PAGE_BYTES
+	               ? 0
+	               : err_set(e, ENOTSUP,
+	                         "this kernel has pages of %ld KiB, and memattach works with those of 4 KiB "
+	                         "only; nothing was changed",
+	                         bytes / 1024);
+}
+
 int session_inspect(struct session *s, struct err *e)
 {
-	int rc = session_open(s, e);
+	int rc = check_pages(e);
+	if (rc == 0)
+		rc = session_open(s, e);
 	if (rc == 0)
 		rc = wait_for_tracer(s, e);
 	if (rc < 0)

@@ -8,6 +8,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "arch/address_bits.h"
 #include "arch/registers.h"
 #include "base/cleanup.h"
 #include "process/clone_vm.h"
@@ -73,7 +74,7 @@ static int find_area(const struct target *target, uint64_t bytes, uint64_t *area
 	for (size_t i = 0; i < maps.count; i++) {
 		const struct mapping *m = &maps.list[i];
 		uint64_t gap = m->start > end ? m->start - end : 0;
-		if (gap > best_bytes && m->start < 0x7fffffffffffull) {
+		if (gap > best_bytes && m->start < (1ull << ADDRESS_BITS) - 1) {
 			best = end;
 			best_bytes = gap;
 		}

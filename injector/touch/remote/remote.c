@@ -125,7 +125,7 @@ static int run_to_checkpoint(struct remote *r, uint64_t *checkpoint, uint64_t de
 			rc = tracee_registers(r->tracee, &regs, e);
 		if (rc < 0)
 			return rc;
-		*checkpoint = stop == TRACEE_STOP_SYSCALL ? registers_checkpoint(&regs) : 0;
+		*checkpoint = stop == TRACEE_STOP_SYSCALL ? registers_checkpoint(&regs, &r->interrupted) : 0;
 		if (*checkpoint)
 			return 0;
 		if (stop == TRACEE_STOP_SYSCALL && r->at_syscall)
@@ -166,7 +166,7 @@ static int note_state(struct remote *r, struct err *e)
 	int rc = tracee_registers(t, &r->saved, e);
 	if (rc < 0)
 		return rc;
-	if (registers_hide_interruption(&r->saved)) {
+	if (registers_hide_interruption(&r->saved, &t->before)) {
 		rc = tracee_set_registers(t, &r->saved, e);
 		if (rc < 0)
 			return rc;
@@ -176,7 +176,8 @@ static int note_state(struct remote *r, struct err *e)
 		return rc;
 	data.old_signals = r->saved_mask;
 	data.all_signals = r->blocked_mask = ~(faults() & ~r->saved_mask);
-	registers_note(&r->saved, &data);
+	if (!registers_note(t->tid, &r->saved, &data))
+		return err_sys(e, "thread %d: cannot read its vector registers", t->tid);
 	return target_write(r->writer, CHANGE_PADDING, remote_cave_data(r->cave), &data, sizeof data, e);
 }
 
@@ -195,8 +196,9 @@ static int restore_state(struct remote *r, uint64_t deadline_ns, struct err *e)
 			return rc;
 	} while (stop != TRACEE_STOP_EVENT && stop != TRACEE_STOP_GROUP);
 	rc = tracee_set_signal_mask(t, r->saved_mask, e);
+	const struct registers on = registers_go_on(&r->saved, r->interrupted);
 	if (rc == 0)
-		rc = tracee_set_registers(t, &r->saved, e);
+		rc = tracee_set_registers(t, &on, e);
 	r->inside = rc < 0;
 	if (rc == 0)
 		changes_thread_is_back(r->writer->changes);

@@ -49,7 +49,8 @@ struct remote {
 	uint64_t saved_mask;
 	uint64_t blocked_mask; /* meanwhile: all signals but those of faults */
 	unsigned cleanup_count;
-	bool inside; /* the thread is in the stub */
+	bool inside;      /* the thread is in the stub */
+	bool interrupted; /* registers_go_on() */
 	/* Called once, when a call lasts for longer than until late_ns, before it is waited for longer; NULL: nobody
 	 * is. */
 	void (*late)(void *context);

@@ -93,7 +93,7 @@ int entry_hold_set(struct entry_hold *h, pid_t pid, pid_t parent, struct err *e)
 	*h = (struct entry_hold){ .pid = pid };
 	snprintf(path, sizeof path, "/proc/%d/mem", pid);
 	int mem = open(path, O_RDWR | O_CLOEXEC);
-	int rc = mem < 0 || !registers_read(pid, &regs) ? err_sys(e, "cannot look at it") : 0;
+	int rc = mem < 0 || !registers_read(pid, NULL, &regs) ? err_sys(e, "cannot look at it") : 0;
 	if (rc == 0)
 		rc = start_image_read(&h->image, mem, registers_sp(&regs), e);
 	h->image.mem = mem;
@@ -140,7 +140,7 @@ static bool leave(struct entry_hold *h)
 	struct registers regs;
 	uint64_t pushed[HOLD_PUSHED];
 
-	if (!registers_read(h->pid, &regs) || registers_pc(&regs) - h->code >= code_bytes() ||
+	if (!registers_read(h->pid, NULL, &regs) || registers_pc(&regs) - h->code >= code_bytes() ||
 	    !pread_all(h->image.mem, pushed, sizeof pushed, registers_sp(&regs)))
 		return false;
 	hold_leave(&regs, h->entry, pushed);

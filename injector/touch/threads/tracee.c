@@ -232,7 +232,7 @@ static void hide_interruption(struct tracee *t)
 	struct err ignored;
 
 	int rc = tracee_registers(t, &regs, &ignored);
-	if (rc == 0 && registers_hide_interruption(&regs))
+	if (rc == 0 && registers_hide_interruption(&regs, &t->before))
 		rc = tracee_set_registers(t, &regs, &ignored);
 	(void)rc;
 }
@@ -284,6 +284,7 @@ int tracee_poll(struct tracee *t, enum tracee_stop *stop, struct err *e)
 
 int tracee_ask(struct tracee *t, struct err *e)
 {
+	registers_before_stop(&t->before, t->pid, t->tid);
 	return request(t, PTRACE_INTERRUPT, "PTRACE_INTERRUPT", 0, 0, e);
 }
 
@@ -402,7 +403,8 @@ void tracee_release(pid_t tid)
 
 int tracee_registers(struct tracee *t, struct registers *regs, struct err *e)
 {
-	return registers_read(t->tid, regs) ? 0 : err_sys(e, "thread %d: cannot read its registers", t->tid);
+	return registers_read(t->tid, &t->before, regs) ? 0
+	                                                : err_sys(e, "thread %d: cannot read its registers", t->tid);
 }
 
 int tracee_set_registers(struct tracee *t, const struct registers *regs, struct err *e)

@@ -33,9 +33,10 @@ struct tracee {
 	bool seized;
 	bool filtered; /* has a seccomp filter, which is suspended as long as it is seized */
 	bool stopped;
-	int signal;             /* of a TRACEE_STOP_SIGNAL, to be passed on */
-	uint64_t stopped_since; /* CLOCK_MONOTONIC ns when the present stop was asked for, 0: running */
-	uint64_t *longest_ns;   /* longest stop of any one thread so far is kept here; may be NULL */
+	int signal;                 /* of a TRACEE_STOP_SIGNAL, to be passed on */
+	struct blocked_call before; /* registers_before_stop() */
+	uint64_t stopped_since;     /* CLOCK_MONOTONIC ns when the present stop was asked for, 0: running */
+	uint64_t *longest_ns;       /* longest stop of any one thread so far is kept here; may be NULL */
 };
 
 /*

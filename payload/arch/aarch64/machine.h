@@ -15,12 +15,29 @@
 #define ARCH_STAT_BYTES 128
 #define ARCH_STAT_SIZE_OFFSET 48
 
-/* struct sigcontext of the kernel, 176 bytes into the ucontext: the fault's address, x0 to x30, sp, pc, pstate. */
-#define ARCH_UCONTEXT_REGISTERS (176 + 8)
+/* siginfo, and struct sigcontext of the kernel, 176 bytes into the ucontext: the fault's address, x0 to x30, sp, pc,
+ * pstate. */
+#define ARCH_UCONTEXT_REGISTERS (128 + 176 + 8)
 #define ARCH_UCONTEXT_FP (ARCH_UCONTEXT_REGISTERS + 29 * 8)
+#define ARCH_UCONTEXT_LINK (ARCH_UCONTEXT_REGISTERS + 30 * 8)
 #define ARCH_UCONTEXT_SP (ARCH_UCONTEXT_REGISTERS + 31 * 8)
 #define ARCH_UCONTEXT_PC (ARCH_UCONTEXT_REGISTERS + 32 * 8)
 #define ARCH_UCONTEXT_BYTES (ARCH_UCONTEXT_REGISTERS + 34 * 8)
+
+#define ARCH_LINK_REGISTER 1
+#define ARCH_RULE_SP UNWIND_PAIR_SP
+#define ARCH_RULE_FP UNWIND_PAIR_FP
+#define ARCH_RULE_FIELD_LEAST 2u
+#define ARCH_RETURN_BELOW(fp_below) ((fp_below)-8)
+
+/* In the bits above the addresses that programs have: a signature (PAC). */
+static inline uint64_t arch_code_address(uint64_t word)
+{
+	return word & 0x0000ffffffffffffull;
+}
+
+#define ARCH_CONTROL_BELOW 1
+#define ARCH_TID(thread_pointer, distance) ((thread_pointer) - (distance))
 
 static inline int64_t arch_syscall(int64_t number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
                                    uint64_t f)

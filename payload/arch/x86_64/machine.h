@@ -19,7 +19,22 @@
 #define ARCH_UCONTEXT_FP 120
 #define ARCH_UCONTEXT_SP 160
 #define ARCH_UCONTEXT_PC 168
+#define ARCH_UCONTEXT_LINK 0
 #define ARCH_UCONTEXT_BYTES 296
+
+#define ARCH_LINK_REGISTER 0
+#define ARCH_RULE_SP UNWIND_SP
+#define ARCH_RULE_FP UNWIND_FP
+#define ARCH_RULE_FIELD_LEAST 0u
+#define ARCH_RETURN_BELOW(fp_below) 8u
+
+static inline uint64_t arch_code_address(uint64_t word)
+{
+	return word;
+}
+
+#define ARCH_CONTROL_BELOW 0
+#define ARCH_TID(thread_pointer, distance) ((thread_pointer) + (distance))
 
 static inline int64_t arch_syscall(int64_t number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
                                    uint64_t f)

@@ -72,13 +72,14 @@ static void check(enum stop_effect expected, const char *name, const long c[7])
 static void test_blocked_call_effect_depends_on_the_call_and_its_arguments(void **state)
 {
 	int in[2], out[2], pair[2];
+	static const uint64_t no_signals;
 	const long memory = (long)(uintptr_t)buffer;
 
 	(void)state;
 	assert_int_equal(pipe(in) + pipe(out) + socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	/* One page is left. */
 	assert_true(write(out[1], buffer, 65536 - 4096) > 0);
-	CHECK(STOP_NONE, "pause(2)", SYS_pause);
+	CHECK(STOP_NONE, "rt_sigsuspend(2)", SYS_rt_sigsuspend, (long)(uintptr_t)&no_signals, sizeof no_signals);
 	CHECK(STOP_NONE, "read(2)", SYS_read, in[0], memory, sizeof buffer);
 	CHECK(STOP_NONE, "recvfrom(2)", SYS_recvfrom, pair[0], memory, sizeof buffer, 0);
 	CHECK(STOP_LESS, "recvfrom(2)", SYS_recvfrom, pair[0], memory, sizeof buffer, MSG_WAITALL);

@@ -165,7 +165,12 @@ static void test_entries_no_plt(void **state)
 	begin(&v, &view, "victim_noplt", NULL);
 	const struct entry_plan *s = view_entry(&view, main_of(&view), HOOK_calloc, RELOCATION_GLOB_DAT);
 	assert_non_null(s);
-	assert_false(s->escapes); /* called through, never loaded */
+	/* Called through, never loaded, where one instruction can do that. */
+#ifdef __x86_64__
+	assert_false(s->escapes);
+#else
+	assert_true(s->escapes);
+#endif
 	assert_non_null(s = view_entry(&view, main_of(&view), HOOK_free, RELOCATION_GLOB_DAT));
 	assert_true(s->escapes);
 	end(&v, &view);

@@ -182,30 +182,41 @@ struct seen {
 	char text[200];
 };
 
-static void look_at_call(struct seen *seen, const struct user_regs_struct *entry, const struct user_regs_struct *exit)
+/* At the entry of a system call its number and first argument, at the exit its result. */
+struct call {
+	int64_t number, first, result;
+};
+
+static void look_at_call(struct seen *seen, const struct call *entry, const struct call *exit)
 {
-	bool names = entry->orig_rax == SYS_close || entry->orig_rax == SYS_sendto || entry->orig_rax == SYS_recvfrom ||
-	             entry->orig_rax == SYS_recvmsg;
+	bool names = entry->number == SYS_close || entry->number == SYS_sendto || entry->number == SYS_recvfrom ||
+	             entry->number == SYS_recvmsg;
 
 	seen->calls++;
-	if (!names || (int)entry->rdi == -1 || (int64_t)exit->rax != -EBADF)
+	if (!names || (int)entry->first == -1 || exit->result != -EBADF)
 		return;
 	seen->stale = true;
 	snprintf(seen->text, sizeof seen->text, "system call %d named descriptor %d, which is closed",
-	         (int)entry->orig_rax, (int)entry->rdi);
+	         (int)entry->number, (int)entry->first);
 }
 
-static void registers(pid_t pid, struct user_regs_struct *regs)
+static struct call call_of(pid_t pid)
 {
-	struct iovec iov = { regs, sizeof *regs };
+	struct user_regs_struct regs;
+	struct iovec iov = { &regs, sizeof regs };
 
 	assert_int_equal(ptrace(PTRACE_GETREGSET, pid, (void *)NT_PRSTATUS, &iov), 0);
+#ifdef __x86_64__
+	return (struct call){ (int64_t)regs.orig_rax, (int64_t)regs.rdi, (int64_t)regs.rax };
+#else
+	return (struct call){ (int64_t)regs.regs[8], (int64_t)regs.regs[0], (int64_t)regs.regs[0] };
+#endif
 }
 
 /* Until the thread reads again. */
 static struct seen watch(const struct victim *v)
 {
-	struct user_regs_struct entry = { 0 }, now;
+	struct call entry = { 0 }, now;
 	struct seen seen = { 0 };
 	bool inside = false;
 
@@ -217,10 +228,10 @@ static struct seen watch(const struct victim *v)
 		assert_true(WIFSTOPPED(status));
 		int signal = WSTOPSIG(status) == (SIGTRAP | 0x80) || status >> 16 ? 0 : WSTOPSIG(status);
 		if (WSTOPSIG(status) == (SIGTRAP | 0x80)) {
-			registers(v->pid, &now);
+			now = call_of(v->pid);
 			if (inside)
 				look_at_call(&seen, &entry, &now);
-			else if (now.orig_rax == SYS_read && (int)now.rdi == v->end)
+			else if (now.number == SYS_read && (int)now.first == v->end)
 				break;
 			entry = now;
 			inside = !inside;

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "unwind/stack_base.h"
-#include "arch/stack_switch.h"
+#include "unwind/switch_rows.h"
 
 #define RSP UNWIND_RULE(UNWIND_SP, 16, 0)
 #define RBP UNWIND_RULE(UNWIND_FP, 16, 2)

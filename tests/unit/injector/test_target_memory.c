@@ -86,27 +86,31 @@ static void test_target_memory_open_of_nobody(void **state)
 	assert_int_equal(target_memory_open(&tm, 0x7fffff00, &e), -ESRCH);
 }
 
+static void put(const struct tid_pair *pair, uint32_t distance, int32_t word)
+{
+	*(int32_t *)(uintptr_t)thread_block_at(pair->thread_pointer, distance) = word;
+}
+
 static void test_tid_offset_finds_own_tid(void **state)
 {
-	static int32_t block[2][TID_OFFSET_LIMIT / 4 + 4];
+	static int32_t block[2][2 * TID_OFFSET_LIMIT / 4 + 4]; /* the thread pointer is in the middle */
 	struct target_memory tm;
 	struct err e;
-	struct tid_pair pairs[2] = { { address_of(block[0]), 111 }, { address_of(block[1]), 222 } };
+	struct tid_pair pairs[2] = { { address_of(block[0]) + TID_OFFSET_LIMIT, 111 },
+		                     { address_of(block[1]) + TID_OFFSET_LIMIT, 222 } };
 
 	(void)state;
 	assert_int_equal(target_memory_open(&tm, getpid(), &e), 0);
-	block[0][20] = 111; /* chance: only in the first */
-	block[0][180] = 111;
-	block[1][180] = 222;
+	put(&pairs[0], 80, 111); /* chance: only in the first */
+	put(&pairs[0], 720, 111);
+	put(&pairs[1], 720, 222);
 	assert_int_equal(tid_offset_find(&tm, pairs, 2), 720);
 	assert_int_equal(tid_offset_find(&tm, pairs, 1), 80);
 	assert_int_equal(tid_offset_find(&tm, pairs, 0), 0);
-	block[1][180] = 0;
+	put(&pairs[1], 720, 0);
 	assert_int_equal(tid_offset_find(&tm, pairs, 2), 0);
 	/* The real one. */
-	uint64_t self;
-	__asm__("mov %%fs:0, %0" : "=r"(self));
-	struct tid_pair real = { self, (int32_t)gettid() };
+	struct tid_pair real = { address_of(__builtin_thread_pointer()), (int32_t)gettid() };
 	uint32_t offset = tid_offset_find(&tm, &real, 1);
 	assert_int_not_equal(offset, 0);
 	target_memory_close(&tm);

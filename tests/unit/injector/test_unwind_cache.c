@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "arch/rule_encode.h"
 #include "base/cleanup.h"
 #include "unwind/unwind_cache.h"
 
@@ -243,7 +244,7 @@ static void test_load_refuses_rows_that_harm(void **state)
 	REFUSED(pc[5], pc[4]);
 	REFUSED(pc[5], pc[6] + 1);
 	REFUSED(pc[ROWS - 1], EXEC_BYTES);
-	REFUSED(rule[3], UNWIND_UNSUPPORTED + 1);
+	REFUSED(rule[3], unwind_kind_last + 1);
 	REFUSED(data.f.count, 0);
 	REFUSED(data.f.count, ROWS - 1);
 	REFUSED(data.f.count, UINT32_MAX);

@@ -237,6 +237,65 @@ static void test_walk_passes_signal_frames(void **state)
 	assert_int_equal(result.signal_frames, 1);
 }
 
+/* Where functions save the return address themselves: with the frame pointer, alone, or not yet. Other machines have no
+ * such rules. */
+static void test_walk_by_where_the_return_address_is_saved(void **state)
+{
+	const uint32_t rules[] = {
+		UNWIND_RULE(UNWIND_PAIR_SP, 64, 8),                 /* 0: both at sp */
+		UNWIND_RULE(UNWIND_PAIR_FP, 32, 4),                 /* 1: the frame pointer leads to them */
+		UNWIND_RULE(UNWIND_LINK_SP, 16, 2),                 /* 2: the return address alone */
+		UNWIND_RULE(UNWIND_PAIR_SP, 32, 2),                 /* 3 */
+		UNWIND_RULE(UNWIND_PAIR_SP, 8208, UNWIND_FP_AT_FP), /* 4: at sp, in a large frame */
+		UNWIND_RULE(UNWIND_END, 0, 0),                      /* 5 */
+	};
+	const uint64_t signature = ARCH_LINK_REGISTER ? 0x5a40000000000000 : 0;
+
+	(void)state;
+	publish(rules, 6);
+	stack[10] = PC(0);  /* sp of 0 is word 11 */
+	stack[11] = at(30); /* fp of 1, … */
+	stack[12] = PC(1) | signature;
+	stack[30] = at(50);
+	stack[31] = PC(2); /* sp of 2 is word 34 */
+	stack[34] = PC(3); /* sp of 3 is word 36 */
+	stack[38] = 0;
+	stack[39] = PC(4); /* sp of 4 is word 40 */
+	stack[40] = 0;
+	stack[41] = PC(5);
+	walk(10, 0xbad);
+	if (!ARCH_LINK_REGISTER) {
+		assert_truncated(1);
+		return;
+	}
+	assert_int_equal(result.count, 6);
+	for (uint32_t i = 0; i < 6; i++)
+		assert_frame(i, PC(i));
+	assert_int_equal(result.flags, 0);
+}
+
+/* What the register held when a signal came counts for the code that was interrupted, and for no other. */
+static void test_walk_uses_the_register_of_interrupted_code_once(void **state)
+{
+	const uint32_t rules[] = {
+		UNWIND_RULE(UNWIND_SIGNAL, 0, 0),
+		UNWIND_RULE(UNWIND_LINK_SP, 32, 0), /* calls nobody */
+		UNWIND_RULE(UNWIND_PAIR_SP, 16, 2),
+	};
+
+	(void)state;
+	publish(rules, 3);
+	stack[10] = PC(0);
+	stack[11 + ARCH_UCONTEXT_SP / 8] = at(110);
+	stack[11 + ARCH_UCONTEXT_PC / 8] = CODE + 16;
+	stack[11 + ARCH_UCONTEXT_LINK / 8] = ARCH_LINK_REGISTER ? PC(2) : 0;
+	stack[115] = PC(1); /* it has called somebody after all: its rule is wrong */
+	walk(10, 0);
+	assert_int_equal(result.count, ARCH_LINK_REGISTER ? 4 : 2);
+	assert_frame(1, CODE + 17);
+	assert_int_equal(result.flags, DUMP_STACK_TRUNCATED);
+}
+
 static void test_walk_finds_a_trampoline_at_its_first_byte(void **state)
 {
 	const uint32_t rules[] = { UNWIND_NONE, UNWIND_RULE(UNWIND_SIGNAL, 0, 0), UNWIND_RULE(UNWIND_END, 0, 0) };
@@ -378,6 +437,8 @@ int main(void)
 		SESSION_TEST(test_walk_of_an_unknown_stack_needs_rules),
 		SESSION_TEST(test_walk_ends_at_the_thread_pointer),
 		SESSION_TEST(test_walk_passes_signal_frames),
+		SESSION_TEST(test_walk_by_where_the_return_address_is_saved),
+		SESSION_TEST(test_walk_uses_the_register_of_interrupted_code_once),
 		SESSION_TEST(test_walk_finds_a_trampoline_at_its_first_byte),
 		SESSION_TEST(test_walk_leaves_a_circle_of_signal_frames),
 		SESSION_TEST(test_rules_follow_the_index),

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Instructions are words at multiples of four. An address is made by two of them: adrp makes that of a page, add or the
+ * distance of a load the rest. They are followed in the order in which they stand, until the register is changed.
+ */
+#include "arch/code_references.h"
+
+#include <sys/syscall.h>
+
+#include "arch/aarch64/words.h"
+
+#define REGISTERS 32u
+#define NEAR_BYTES 128
+
+/* Which registers hold an address that the code has made. */
+struct made {
+	uint64_t address[REGISTERS];
+	uint32_t known; /* a bit for each */
+};
+
+static void make(struct made *m, unsigned number, uint64_t address)
+{
+	m->address[number] = address;
+	m->known |= 1u << number;
+}
+
+/* What an instruction refers to by an address that the code has made; *whole: that address itself. */
+static bool look(const struct made *m, uint32_t word, uint64_t address, uint64_t *place, bool *whole)
+{
+	struct word_access access;
+	uint64_t number;
+	bool page;
+
+	*whole = true;
+	if (word_makes_address(word, address, &page, place))
+		return !page;
+	const bool known = m->known >> word_from(word) & 1;
+	if (known && word_adds(word, &number)) {
+		*place = m->address[word_from(word)] + number;
+		return true;
+	}
+	*whole = false;
+	if (word_loads_near(word, address, place))
+		return true;
+	if (!known || !word_accesses(word, &access))
+		return false;
+	*place = m->address[word_from(word)] + (uint64_t)access.distance;
+	return true;
+}
+
+/* The same, and what the registers hold then. */
+static bool refers(struct made *m, uint32_t word, uint64_t address, uint64_t *place, bool *whole)
+{
+	const bool found = look(m, word, address, place, whole);
+	bool page;
+	uint64_t made;
+
+	for (uint32_t left = m->known; left; left &= left - 1)
+		if (word_changes(word, (unsigned)__builtin_ctz(left)))
+			m->known &= ~(left & -left);
+	if (word_makes_address(word, address, &page, &made))
+		make(m, word_to(word), made);
+	else if (found && *whole)
+		make(m, word_to(word), *place);
+	return found;
+}
+
+void code_references(const uint8_t *code, size_t bytes, uint64_t address, bool absolute, code_reference_fn fn,
+                     void *context)
+{
+	struct made made = { 0 };
+
+	(void)absolute;
+	for (size_t at = 0; at + WORD_BYTES <= bytes; at += WORD_BYTES) {
+		const uint32_t word = word_at(code + at);
+		const uint64_t here = address + at;
+		uint64_t to;
+		bool calls, whole;
+
+		if (word_branch(word, here, &to))
+			fn(context,
+			   word_is_jump(word, &calls) && calls          ? REFERENCE_CALL
+			   : to - here + NEAR_BYTES < 2ull * NEAR_BYTES ? REFERENCE_NEAR_JUMP
+			                                                : REFERENCE_JUMP,
+			   to);
+		else if (refers(&made, word, here, &to, &whole))
+			fn(context, REFERENCE_DATA, to);
+	}
+}
+
+/* add of a word that is extended: the distance from a table was added to its address. */
+static bool follows_table(uint32_t before, uint32_t jump)
+{
+	return (before & 0xffe00000) == 0x8b200000 && word_to(before) == word_from(jump);
+}
+
+bool code_jumps_by_pointer(const uint8_t *code, size_t bytes, uint64_t address, const struct code_extent *module)
+{
+	(void)address, (void)module;
+	for (size_t at = 0; at + WORD_BYTES <= bytes; at += WORD_BYTES) {
+		const uint32_t word = word_at(code + at);
+		unsigned what;
+		if (word_is_indirect(word, &what) && what == 0 &&
+		    !(at && follows_table(word_at(code + at - WORD_BYTES), word)))
+			return true;
+	}
+	return false;
+}
+
+bool code_maps_memory(const uint8_t *code, size_t bytes)
+{
+	bool number = false, call = false;
+
+	for (size_t at = 0; at + WORD_BYTES <= bytes; at += WORD_BYTES) {
+		const uint32_t word = word_at(code + at);
+		number |= word == (0xd2800008 | SYS_mmap << 5) || word == (0x52800008 | SYS_mmap << 5);
+		call |= word == WORD_SYSTEM_CALL;
+	}
+	return number && call;
+}
+
+/* adrp x16; ldr x17; add x16; br x17. The words of it, from the first on. */
+bool code_stub_word(const uint8_t *code, size_t bytes, uint64_t address, uint64_t *word)
+{
+	const size_t at = bytes >= WORD_BYTES && word_at(code) == WORD_LANDING_PAD ? WORD_BYTES : 0;
+	struct word_access access;
+	uint64_t made, number;
+	bool page;
+
+	if (at + 4 * WORD_BYTES > bytes)
+		return false;
+	const uint32_t first = word_at(code + at), load = word_at(code + at + 4), add = word_at(code + at + 8);
+	uint32_t jump = word_at(code + at + 12);
+	if (jump == WORD_AUTHENTICATE && at + 5 * WORD_BYTES <= bytes)
+		jump = word_at(code + at + 16);
+	if (!word_makes_address(first, address + at, &page, &made) || !page || word_to(first) != STUB_REGISTER ||
+	    (load & 0xffc003ff) != 0xf9400211 || !word_accesses(load, &access) || !word_adds(add, &number) ||
+	    (add & 0x3ff) != (STUB_REGISTER << 5 | STUB_REGISTER) || number != (uint64_t)access.distance ||
+	    jump != WORD_JUMP_17)
+		return false;
+	*word = made + number;
+	return true;
+}
+
+static bool is_first_stub(const uint8_t *code, size_t bytes)
+{
+	const size_t at = bytes >= WORD_BYTES && word_at(code) == WORD_LANDING_PAD ? WORD_BYTES : 0;
+	uint64_t word;
+
+	return at + WORD_BYTES <= bytes && word_at(code + at) == WORD_PUSH_16_30 &&
+	       code_stub_word(code + at + WORD_BYTES, bytes - at - WORD_BYTES, 0, &word);
+}
+
+bool code_is_stub(const uint8_t *code, size_t bytes)
+{
+	uint64_t word;
+
+	return code_stub_word(code, bytes, 0, &word) || is_first_stub(code, bytes);
+}
+
+/* All entries lead to the first stub, which knows by a register which of them was used. */
+bool code_lazy_stub(const uint8_t code[LAZY_STUB_BYTES], uint32_t *number)
+{
+	*number = LAZY_STUB_ANY;
+	return is_first_stub(code, LAZY_STUB_BYTES);
+}
+
+/* adrp x0; add x0; ret, or adr x0; ret */
+bool code_returns_address(const uint8_t code[RETURNS_ADDRESS_BYTES], uint64_t address, uint64_t *returned)
+{
+	size_t at = word_at(code) == WORD_LANDING_PAD ? WORD_BYTES : 0;
+	uint64_t number = 0;
+	bool page;
+
+	if (!word_makes_address(word_at(code + at), address + at, &page, returned) || word_to(word_at(code + at)) != 0)
+		return false;
+	at += WORD_BYTES;
+	if (page && (!word_adds(word_at(code + at), &number) || (word_at(code + at) & 0x3ff) != 0))
+		return false;
+	*returned += number;
+	at += page ? WORD_BYTES : 0;
+	return word_at(code + at) == WORD_RETURN;
+}
+
+void code_distances(const uint8_t *code, size_t bytes, uint64_t address, const struct code_extent *wanted,
+                    code_distance_fn fn, void *context)
+{
+	const uint64_t span = wanted->end - wanted->start;
+	struct made made = { 0 };
+
+	for (size_t at = (0 - address) % WORD_BYTES; at + WORD_BYTES <= bytes; at += WORD_BYTES) {
+		const uint32_t word = word_at(code + at);
+		uint64_t to;
+		bool whole;
+
+		if (word_branch(word, address + at, &to)) {
+			if (to - wanted->start <= span)
+				fn(context, DISTANCE_BRANCH, at, to);
+		} else if (refers(&made, word, address + at, &to, &whole) && to - wanted->start <= span) {
+			fn(context, whole ? DISTANCE_ADDRESS : DISTANCE_OTHER, at, to);
+		}
+	}
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * At a stop in a system call the kernel has decided already whether the call starts again, and shows the result: the
+ * program counter is at the svc and the first argument is back, or the call has returned. Which call it was, and
+ * whether it was one, is told by what was seen before the stop (registers_before_stop).
+ */
+#include "arch/registers.h"
+
+#include <asm/ptrace.h>
+#include <asm/sigcontext.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <ucontext.h>
+
+#include "arch/system_calls.h"
+
+#ifndef NT_ARM_SSVE
+#define NT_ARM_SSVE 0x40b
+#define NT_ARM_ZA 0x40c
+#endif
+#define NT_ARM_GCS_STATE 0x410
+
+#define CALL_BYTES 4u
+#define CALL_REGISTER 8u /* holds the number */
+#define LINK 30u
+#define DIRECTION 7u /* at a stop of a system call: 0 at its entry */
+#define STATE_32_BIT 0x10u
+#define STATE_BRANCH_TYPE (3u << 10)
+#define STATE_FLAGS 0xf0000000u
+#define STATE_MODES 0x03001c00u /* DIT, TCO, SSBS, the type of the last branch */
+#define VECTORS_LIVE 1u         /* of struct user_sve_header: the registers are those of SVE, not those below them */
+#define STACK_FLAGS_INVALID 0x7fffffffu
+
+_Static_assert(offsetof(ucontext_t, uc_mcontext) == SD_REGISTERS - 8 - SD_UCONTEXT &&
+                       offsetof(struct sigcontext, regs) == 8 &&
+                       offsetof(struct sigcontext, sp) == SD_SP - SD_REGISTERS + 8 &&
+                       offsetof(struct sigcontext, __reserved) == SD_VECTORS - SD_REGISTERS + 8 &&
+                       offsetof(ucontext_t, uc_stack) == offsetof(struct stub_data, stack_address) - SD_UCONTEXT &&
+                       offsetof(ucontext_t, uc_sigmask) == offsetof(struct stub_data, mask) - SD_UCONTEXT,
+               "rt_sigframe");
+_Static_assert(sizeof(struct fpsimd_context) == offsetof(struct stub_data, end) - SD_VECTORS, "fpsimd_context");
+
+struct vectors {
+	uint64_t registers[64];
+	uint32_t status, control;
+	uint32_t reserved[2];
+};
+
+static bool get(pid_t tid, int what, void *to, size_t bytes)
+{
+	struct iovec iov = { to, bytes };
+
+	return ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)what, &iov) == 0 && iov.iov_len == bytes;
+}
+
+static bool set(pid_t tid, int what, void *from, size_t bytes)
+{
+	struct iovec iov = { from, bytes };
+
+	return ptrace(PTRACE_SETREGSET, tid, (void *)(uintptr_t)what, &iov) == 0;
+}
+
+bool registers_read(pid_t tid, const struct blocked_call *before, struct registers *regs)
+{
+	const struct user_regs_struct *g = &regs->general;
+
+	if (!get(tid, NT_PRSTATUS, &regs->general, sizeof regs->general) ||
+	    !get(tid, NT_ARM_TLS, &regs->thread_pointer, sizeof regs->thread_pointer))
+		return false;
+	const bool same = before && before->pc && g->sp == before->sp &&
+	                  (int64_t)g->regs[CALL_REGISTER] == before->number;
+	const bool again = same && g->pc + CALL_BYTES == before->pc && g->regs[0] == before->arguments[0];
+	const bool returned = same && g->pc == before->pc && (int64_t)g->regs[0] == -EINTR;
+
+	regs->call = again || returned ? before->number : -1;
+	regs->instead = -1;
+	return true;
+}
+
+bool registers_write(pid_t tid, const struct registers *regs)
+{
+	struct registers copy = *regs;
+	int32_t call = (int32_t)regs->instead;
+
+	return set(tid, NT_PRSTATUS, &copy.general, sizeof copy.general) &&
+	       (call < 0 || set(tid, NT_ARM_SYSTEM_CALL, &call, sizeof call));
+}
+
+void registers_before_stop(struct blocked_call *before, pid_t pid, pid_t tid)
+{
+	if (!blocked_call_read(before, pid, tid) || before->number < 0)
+		*before = (struct blocked_call){ .number = -1 };
+}
+
+size_t registers_read_extended(pid_t tid, void *buffer, size_t bytes)
+{
+	struct iovec iov = { buffer, bytes };
+
+	return ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)NT_FPREGSET, &iov) == 0 ? iov.iov_len : 0;
+}
+
+uint64_t registers_extended_bytes(void)
+{
+	return sizeof(struct vectors);
+}
+
+const char *registers_would_lose(pid_t tid)
+{
+	struct user_sve_header header;
+	uint64_t shadow[3] = { 0 };
+	struct iovec iov = { &header, sizeof header };
+
+	/* The kernel keeps only the lower halves of these over a system call. */
+	if (ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)NT_ARM_SVE, &iov) == 0 && iov.iov_len >= sizeof header &&
+	    header.flags & VECTORS_LIVE)
+		return "live SVE registers";
+	iov.iov_len = sizeof header;
+	if (ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)NT_ARM_SSVE, &iov) == 0 && iov.iov_len >= sizeof header &&
+	    header.flags & VECTORS_LIVE)
+		return "live registers of streaming SVE";
+	iov.iov_len = sizeof header;
+	if (ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)NT_ARM_ZA, &iov) == 0 && iov.iov_len >= sizeof header &&
+	    header.size > sizeof header)
+		return "live registers of SME";
+	iov = (struct iovec){ shadow, sizeof shadow };
+	if (ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)NT_ARM_GCS_STATE, &iov) == 0 && shadow[0] & 1)
+		return "a shadow stack";
+	return NULL;
+}
+
+bool registers_hide_interruption(struct registers *regs, const struct blocked_call *before)
+{
+	if (regs->call < 0 || regs->general.pc != before->pc)
+		return false;
+	regs->general.pc -= CALL_BYTES;
+	regs->general.regs[0] = before->arguments[0];
+	return true;
+}
+
+/* The kernel remembers when it ends: only restart_syscall() waits for the rest. */
+static bool has_rest(const struct registers *regs)
+{
+	const unsigned long long *x = regs->general.regs;
+
+	switch (regs->call) {
+	case SYS_nanosleep: return true;
+	case SYS_clock_nanosleep: return !(x[1] & TIMER_ABSTIME);
+	case SYS_futex:
+		return x[3] && ((x[1] & FUTEX_CMD_MASK) == FUTEX_WAIT || (x[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET);
+	default: return false;
+	}
+}
+
+/* Does it return EINTR after any handler? The others start again after one with SA_RESTART (signal(7)). */
+static bool ends_by_handler(const struct registers *regs)
+{
+	static const int calls[] = { SYS_ppoll,           SYS_pselect6,
+		                     SYS_epoll_pwait,     441 /* epoll_pwait2 */,
+		                     SYS_rt_sigsuspend,   SYS_rt_sigtimedwait,
+		                     SYS_semop,           SYS_semtimedop,
+		                     SYS_msgrcv,          SYS_msgsnd,
+		                     SYS_nanosleep,       SYS_clock_nanosleep,
+		                     SYS_io_getevents,    SYS_io_pgetevents,
+		                     SYS_restart_syscall, 426 /* io_uring_enter */ };
+
+	for (unsigned i = 0; i < sizeof calls / sizeof calls[0]; i++)
+		if (regs->call == calls[i])
+			return true;
+	return has_rest(regs);
+}
+
+bool registers_note(pid_t tid, const struct registers *regs, struct stub_data *data)
+{
+	struct vectors vectors;
+
+	if (!get(tid, NT_FPREGSET, &vectors, sizeof vectors))
+		return false;
+	data->restarts = !ends_by_handler(regs);
+	data->stack_flags = STACK_FLAGS_INVALID; /* the kernel leaves the alternate stack as it is */
+	data->mask = data->old_signals;
+	memcpy(data->registers, regs->general.regs, sizeof data->registers);
+	data->sp = regs->general.sp;
+	data->pc = regs->general.pc;
+	data->pstate = regs->general.pstate;
+	data->vectors_magic = FPSIMD_MAGIC;
+	data->vectors_bytes = sizeof(struct fpsimd_context);
+	data->status = vectors.status;
+	data->control = vectors.control;
+	memcpy(data->vectors, vectors.registers, sizeof data->vectors);
+	return true;
+}
+
+struct registers registers_enter(const struct registers *regs, uint64_t stub)
+{
+	struct registers enter = *regs;
+
+	enter.general.pc = stub;
+	enter.general.pstate &= ~(uint64_t)STATE_BRANCH_TYPE;
+	return enter;
+}
+
+struct registers registers_go_on(const struct registers *regs, bool interrupted)
+{
+	struct registers on = *regs;
+
+	if (regs->call < 0)
+		return on;
+	if (interrupted) {
+		on.general.regs[0] = (uint64_t)-EINTR;
+		on.general.pc += CALL_BYTES;
+	} else if (has_rest(regs)) {
+		on.general.regs[CALL_REGISTER] = SYS_restart_syscall;
+	}
+	return on;
+}
+
+uint64_t registers_checkpoint(const struct registers *regs, bool *interrupted)
+{
+	const unsigned long long *x = regs->general.regs;
+
+	*interrupted = x[1] != 0;
+	if (x[DIRECTION] == 0 && x[CALL_REGISTER] == SYS_getpid &&
+	    (x[0] == STUB_CHECKPOINT_CALLS || x[0] == STUB_CHECKPOINT_END))
+		return x[0];
+	return 0;
+}
+
+bool registers_opens(const struct registers *regs, uint64_t *name)
+{
+	*name = regs->general.regs[1];
+	return regs->general.regs[DIRECTION] == 0 && regs->general.regs[CALL_REGISTER] == SYS_openat;
+}
+
+void registers_duplicate_instead(struct registers *regs, int fd)
+{
+	regs->instead = SYS_fcntl;
+	regs->general.regs[0] = (uint64_t)fd;
+	regs->general.regs[1] = F_DUPFD_CLOEXEC;
+	regs->general.regs[2] = 0;
+}
+
+/* The first register has the result. */
+void registers_give_back_arguments(struct registers *regs, const struct registers *before)
+{
+	regs->general.regs[1] = before->general.regs[1];
+	regs->general.regs[2] = before->general.regs[2];
+}
+
+uint64_t registers_pc(const struct registers *regs)
+{
+	return regs->general.pc;
+}
+
+uint64_t registers_sp(const struct registers *regs)
+{
+	return regs->general.sp;
+}
+
+uint64_t registers_fp(const struct registers *regs)
+{
+	return regs->general.regs[29];
+}
+
+uint64_t registers_link(const struct registers *regs)
+{
+	return regs->general.regs[LINK];
+}
+
+uint64_t registers_tp(const struct registers *regs)
+{
+	return regs->thread_pointer;
+}
+
+bool registers_in_64_bit_code(const struct registers *regs)
+{
+	return !(regs->general.pstate & STATE_32_BIT);
+}
+
+int64_t registers_syscall(const struct registers *regs)
+{
+	return regs->call;
+}
+
+bool registers_sleeping(const struct registers *regs)
+{
+	return regs->call >= 0;
+}
+
+void registers_each(const struct registers *regs, void (*visit)(uint64_t, void *), void *data)
+{
+	visit(regs->general.pc, data);
+	for (unsigned i = 0; i <= LINK; i++)
+		visit(regs->general.regs[i], data);
+	visit(code_address(regs->general.regs[LINK]), data);
+}
+
+/* The processor's state; what is behind it the kernel does not write. */
+bool registers_follow_pc(uint64_t first, uint64_t second)
+{
+	(void)second;
+	return !(first & ~(uint64_t)(STATE_FLAGS | STATE_MODES));
+}

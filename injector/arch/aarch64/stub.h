@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The assembler reads this file too: offsets are written once, here, and the compiler checks each against the structs.
+ *
+ * There is no jump that leaves all registers as they are, so the stub alone brings a thread back by rt_sigreturn:
+ * struct stub_data is a signal frame as the kernel reads it (struct rt_sigframe: 128 bytes for siginfo, struct
+ * ucontext, of which the end is struct fpsimd_context). What else the stub needs is where siginfo would be.
+ */
+#ifndef MEMATTACH_AARCH64_STUB_H
+#define MEMATTACH_AARCH64_STUB_H
+
+/* struct stub_data */
+#define SD_ALL_SIGNALS 0
+#define SD_OLD_SIGNALS 8
+#define SD_AREA 16
+#define SD_AREA_BYTES 24
+#define SD_MAGIC 32 /* tells a later memattach whose stub this is */
+#define SD_TID 40
+#define SD_RESTARTS 48 /* the interrupted call is one that SA_RESTART starts again */
+#define SD_UCONTEXT 128
+#define SD_REGISTERS 312 /* of the ucontext: x0 to x30 */
+#define SD_SP 560
+#define SD_VECTORS 592
+#define SD_BYTES 1136
+
+/* struct stub_area */
+#define SA_CALL_COUNT 0
+#define SA_CLEANUP_COUNT 8
+#define SA_ERRNO_ADDRESS 16
+#define SA_ERRNO_VALUE 24
+#define SA_PENDING 32
+#define SA_CHANNEL 40      /* descriptor + 1 of the channel (channel.h), 0: none */
+#define SA_CHANNEL_BYTE 48 /* what is said through it */
+#define SA_CALLS 64
+#define SA_CALL_MAX 16
+#define SA_CLEANUP (SA_CALLS + SA_CALL_MAX * SC_BYTES)
+#define SA_ACTION (SA_CLEANUP + SA_CALL_MAX * SC_BYTES) /* what rt_sigaction tells: handler, flags, … */
+#define SA_EXTENDED 4096
+#define SA_EXTENDED_MAX 4096
+#define SA_DATA (SA_EXTENDED + SA_EXTENDED_MAX)
+#define SA_DATA_BYTES 16384
+#define SA_STACK_END (SA_DATA + SA_DATA_BYTES + 262144)
+
+/* struct stub_call */
+#define SC_TARGET 0 /* below SC_SYSCALL_LIMIT: a system call number, else a function */
+#define SC_ARGUMENT 8
+#define SC_RESULT 56
+#define SC_BYTES 64
+#define SC_SYSCALL_LIMIT 4096
+#define SC_INDIRECT_BIT 63 /* in SC_TARGET: argument 0 is the address of an int, and that int is meant */
+
+/*
+ * First argument of the getpid calls that serve as checkpoints: where a living tracer takes over. Their lowest byte is
+ * what is said through a channel instead. The second argument of the last one: a signal handler is due that makes the
+ * interrupted call return EINTR.
+ */
+#define STUB_CHECKPOINT_CALLS 0x4d415401
+#define STUB_CHECKPOINT_END 0x4d415402
+#define STUB_MAGIC 0x425554534d454d31
+
+#ifndef __ASSEMBLER__
+#include <stddef.h>
+#include <stdint.h>
+
+struct stub_data {
+	uint64_t all_signals; /* but those of faults */
+	uint64_t old_signals;
+	uint64_t area;
+	uint64_t area_bytes;
+	uint64_t magic;
+	uint64_t tid;
+	uint64_t restarts;
+	uint64_t reserved[9];
+	/* struct ucontext of the kernel */
+	uint64_t flags, link;
+	uint64_t stack_address, stack_flags, stack_bytes;
+	uint64_t mask, more_mask[16];
+	/* struct sigcontext */
+	uint64_t fault;
+	uint64_t registers[31], sp, pc, pstate;
+	uint64_t padding;
+	/* struct fpsimd_context, and the end of the list */
+	uint32_t vectors_magic, vectors_bytes;
+	uint32_t status, control;
+	uint64_t vectors[64];
+	uint64_t end[2];
+};
+
+struct stub_call {
+	uint64_t target;
+	uint64_t argument[6];
+	uint64_t result;
+};
+
+struct stub_area {
+	uint64_t call_count;
+	uint64_t cleanup_count;
+	uint64_t errno_address;
+	uint64_t errno_value;
+	uint64_t pending;
+	uint64_t channel;
+	uint64_t channel_byte;
+	uint64_t reserved;
+	struct stub_call calls[SA_CALL_MAX];
+	struct stub_call cleanup[SA_CALL_MAX];
+	uint64_t action[4];
+};
+
+#define AT(structure, member, place) _Static_assert(offsetof(struct structure, member) == (place), #place)
+AT(stub_data, all_signals, SD_ALL_SIGNALS);
+AT(stub_data, old_signals, SD_OLD_SIGNALS);
+AT(stub_data, area, SD_AREA);
+AT(stub_data, area_bytes, SD_AREA_BYTES);
+AT(stub_data, magic, SD_MAGIC);
+AT(stub_data, tid, SD_TID);
+AT(stub_data, restarts, SD_RESTARTS);
+AT(stub_data, flags, SD_UCONTEXT);
+AT(stub_data, registers, SD_REGISTERS);
+AT(stub_data, sp, SD_SP);
+AT(stub_data, vectors_magic, SD_VECTORS);
+_Static_assert(sizeof(struct stub_data) == SD_BYTES, "SD_BYTES");
+AT(stub_call, target, SC_TARGET);
+AT(stub_call, argument, SC_ARGUMENT);
+AT(stub_call, result, SC_RESULT);
+_Static_assert(sizeof(struct stub_call) == SC_BYTES, "SC_BYTES");
+AT(stub_area, call_count, SA_CALL_COUNT);
+AT(stub_area, cleanup_count, SA_CLEANUP_COUNT);
+AT(stub_area, errno_address, SA_ERRNO_ADDRESS);
+AT(stub_area, errno_value, SA_ERRNO_VALUE);
+AT(stub_area, pending, SA_PENDING);
+AT(stub_area, channel, SA_CHANNEL);
+AT(stub_area, channel_byte, SA_CHANNEL_BYTE);
+AT(stub_area, calls, SA_CALLS);
+AT(stub_area, cleanup, SA_CLEANUP);
+AT(stub_area, action, SA_ACTION);
+_Static_assert(sizeof(struct stub_area) <= SA_EXTENDED, "SA_EXTENDED");
+#undef AT
+
+extern const unsigned char stub_code[], stub_code_end[];
+#endif
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef MEMATTACH_X86_64_THREAD_BLOCK_H
+#define MEMATTACH_X86_64_THREAD_BLOCK_H
+
+#include <stdint.h>
+
+#define MUTEX_BYTES 40
+#define THREAD_BLOCK_SELF 1
+#define THREAD_BLOCK_BYTES 0x400u
+
+static inline uint64_t thread_block_at(uint64_t thread_pointer, uint32_t distance)
+{
+	return thread_pointer + distance;
+}
+
+#endif
