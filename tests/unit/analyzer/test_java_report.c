@@ -74,6 +74,23 @@ static void test_native_frames_are_shown_on_demand(void **state)
 	dump_builder_done(&b);
 }
 
+/* Machines whose programs have higher addresses record no Java frames. */
+static void test_bit_47_is_of_the_address_without_the_feature(void **state)
+{
+	struct dump_builder b;
+	struct report r;
+
+	(void)state;
+	dump_builder_hotspot(&b);
+	dump_builder_header(&b)->features &= ~DUMP_FEATURE_JAVA;
+	make(&r, &b, (struct report_options){ .symbols = false });
+	assert_int_equal(r.java.samples, 0);
+	for (size_t i = 0; i < r.rows.count; i++)
+		assert_null(strstr(stack_of(&r, &r.rows.list[i]), "(Java)"));
+	report_done(&r);
+	dump_builder_done(&b);
+}
+
 static void test_names_that_are_damaged_are_none(void **state)
 {
 	struct report r;
@@ -199,6 +216,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_hotspot_and_what_is_internal_are_left_out),
 		cmocka_unit_test(test_native_frames_are_shown_on_demand),
+		cmocka_unit_test(test_bit_47_is_of_the_address_without_the_feature),
 		cmocka_unit_test(test_names_that_are_damaged_are_none),
 		cmocka_unit_test(test_json_says_the_language),
 		cmocka_unit_test(test_interpreted_frames_of_an_abandoned_session_have_no_names),
