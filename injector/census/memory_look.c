@@ -200,7 +200,8 @@ static struct memory_look_row *row_of(struct memory_look *l, enum dump_memory_ki
 
 static void add_row(struct memory_look *l, enum dump_memory_kind kind, const char *name, const struct region *r)
 {
-	struct memory_look_row *row = r->resident || r->swapped ? row_of(l, kind, name) : NULL;
+	const bool nameless = !strcmp(name, "/dev/zero"); /* a shared mapping of no file has that */
+	struct memory_look_row *row = r->resident || r->swapped ? row_of(l, kind, nameless ? "" : name) : NULL;
 
 	if (!row)
 		return;

@@ -172,12 +172,12 @@ static void test_what_is_live_is_judged(void **state)
 /* --mmap: what it samples may be shared memory, or of what a runtime makes of it. */
 static void test_mappings_are_looked_for_where_they_may_be(void **state)
 {
-	static const struct row rows[] = { { DUMP_MEMORY_SHARED, 0, 60, "/dev/zero" },
+	static const struct row rows[] = { { DUMP_MEMORY_SHARED, 0, 60, "/dev/shm/x" },
 		                           { DUMP_MEMORY_RUNTIME, 10, 50, "V8" } };
 	static const uint64_t lives[] = { 60, 100 };
 	static const char *const lines[] = {
-		"  RSS           +100 MiB = 60.0 MiB shared memory zero (stacks below) + 40.0 MiB heap of V8",
-		"  RSS           +100 MiB = 60.0 MiB shared memory zero (stacks below) + 40.0 MiB heap of V8"
+		"  RSS           +100 MiB = 60.0 MiB shared memory x (stacks below) + 40.0 MiB heap of V8",
+		"  RSS           +100 MiB = 60.0 MiB shared memory x (stacks below) + 40.0 MiB heap of V8"
 	};
 	struct dump_builder b;
 	struct report r;

@@ -257,6 +257,9 @@ static void test_memory_look_says_what_it_has_not_looked_into(void **state)
 		if (look->look.flags & DUMP_LOOK_PAGES_CUT)
 			assert_true(look->look.flags & DUMP_LOOK_CONTENT_CUT);
 	}
+	for (uint32_t i = 0; i < look->count; i++) /* /dev/zero is no name */
+		if (look->rows[i].row.kind == DUMP_MEMORY_SHARED && look->rows[i].row.resident >= shared_bytes)
+			assert_string_equal(look->rows[i].name, "");
 	munmap(shared, shared_bytes);
 	munmap(private, private_bytes);
 	free(look);
