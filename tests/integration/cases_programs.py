@@ -34,6 +34,17 @@ def check_measured(report):
     assert worth == expected, report["trust"]
 
 
+def wait_for_redis(port, server):
+    """Until it answers, and has closed the connection: it listens before it has begun, and tries out a fork then (on arm64)."""
+    wait_for_port(port, server)
+    with socket.create_connection(("127.0.0.1", port), PATIENCE) as client:
+        client.sendall(b"PING\r\nQUIT\r\n")
+        said = b""
+        while more := client.recv(64):
+            said += more
+    assert said == b"+PONG\r\n+OK\r\n", said
+
+
 @case(sanitized=True)
 def redis_under_load(context):
     """redis-server under redis-benchmark: no error on the clients' side, and the report names who holds the keys."""
@@ -43,7 +54,7 @@ def redis_under_load(context):
     with open(context.path("redis.log"), "wb") as server_log:
         server = context.start([server_path, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
                                 "--dir", context.work], stdout=server_log, stderr=subprocess.STDOUT)
-    wait_for_port(port, server)
+    wait_for_redis(port, server)
     before = Snapshot(server.pid)
     benchmark = context.start([benchmark_path, "-p", str(port), "-t", "set,get", "-n", "100000000", "-r", "300000", "-d", "200",
                                "-P", "16", "-c", "20", "-q"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -89,7 +100,7 @@ def redis_idle(context):
     port = free_port()
     server = context.start([context.program("redis-server"), "--port", str(port), "--bind", "127.0.0.1", "--save", "",
                             "--dir", context.work], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    wait_for_port(port, server)
+    wait_for_redis(port, server)
     time.sleep(0.5)
     before = Snapshot(server.pid)
     for _ in range(10):
