@@ -19,7 +19,7 @@ enum residency residency_of(unsigned flags, bool freed)
 		return RESIDENCY_UNKNOWN;
 	return present >= 99                  ? RESIDENCY_PRESENT
 	       : swapped >= 50                ? RESIDENCY_SWAPPED
-	       : present == 0 && swapped == 0 ? RESIDENCY_UNTOUCHED
+	       : present == 0 && swapped == 0 ? RESIDENCY_ABSENT
 	                                      : RESIDENCY_PARTLY;
 }
 
@@ -27,7 +27,7 @@ const char *residency_name(enum residency residency)
 {
 	static const char *const names[RESIDENCY_COUNT] = {
 		[RESIDENCY_PRESENT] = "present",       [RESIDENCY_PARTLY] = "partly present",
-		[RESIDENCY_SWAPPED] = "swapped out",   [RESIDENCY_UNTOUCHED] = "never touched",
+		[RESIDENCY_SWAPPED] = "swapped out",   [RESIDENCY_ABSENT] = "not resident",
 		[RESIDENCY_UNKNOWN] = "not looked at", [RESIDENCY_FREED] = "freed before the end",
 	};
 

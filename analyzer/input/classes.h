@@ -18,8 +18,8 @@ enum class_kind { CLASS_NONE, CLASS_SIZE, CLASS_LIFETIME, CLASS_RESIDENCY };
 enum residency {
 	RESIDENCY_PRESENT, /* all of it, to a hundredth */
 	RESIDENCY_PARTLY,
-	RESIDENCY_SWAPPED,   /* the half, or more */
-	RESIDENCY_UNTOUCHED, /* less than a hundredth of it has ever been written or read */
+	RESIDENCY_SWAPPED, /* the half, or more */
+	RESIDENCY_ABSENT,  /* less than a hundredth of it has a page: it was never written, or given back (madvise) */
 	RESIDENCY_UNKNOWN,
 	RESIDENCY_FREED, /* before the end */
 	RESIDENCY_COUNT

@@ -154,7 +154,7 @@ bool text_resident(const struct text *t)
 	if (r->live == RESIDENT_LIVE_MORE)
 		fprintf(t->out,
 		        "               the %s have at least %s more than that: in memory from before, used "
-		        "again, or not touched\n",
+		        "again, or not resident\n",
 		        t->report->options.by == BY_STACK ? "stacks below" : "samples",
 		        size_format(r->beside_low, growth));
 	return true;

@@ -96,18 +96,19 @@ def resident_memory_that_is_used_again(context):
 
 @case()
 def residency_of_live_blocks(context):
-    """What is live and was written is present, what nobody has touched is not: by the blocks, and by what stands in their stacks."""
+    """What is live and was written is present; what nobody has touched, or was given back, is not: by the blocks, and by what stands in
+    their stacks."""
     victim = Victim(context, "memory_kinds")
     session = Session(context, victim.pid, "--max-overhead", "off")
-    tell(victim, "live 30", "untouched 200")
+    tell(victim, "live 30", "untouched 200", "emptied 100")
     check_receipt(session.stop(), victim.pid)
     victim.finish_by_stdin()
     by = {group["residency"]: group for group in analyze(context, session.dump, "--by", "residency")["groups"]}
-    assert set(by) <= {"present", "never touched", "partly present"}, by
-    assert by["never touched"]["live_bytes"]["estimate"] == 200 * MIB and by["never touched"]["live_count"]["estimate"] == 1, by
+    assert set(by) <= {"present", "not resident", "partly present"}, by
+    assert by["not resident"]["live_bytes"]["estimate"] == 300 * MIB and by["not resident"]["live_count"]["estimate"] == 2, by
     assert 20 * MIB < by["present"]["live_bytes"]["estimate"] < 40 * MIB, by
     kept = {group["residency"] for group in analyze(context, session.dump, "--by", "residency", "--focus", "keep_block")["groups"]}
-    assert "never touched" not in kept and "present" in kept, kept
+    assert "not resident" not in kept and "present" in kept, kept
 
 
 PYTHON = """

@@ -9,6 +9,7 @@
  *     file MIB PATH  a mapping of a file of that size, which is made and read
  *     stacks N       threads that have used a MiB of their stacks each, and sleep
  *     untouched MIB  one block, of which nothing is touched
+ *     emptied MIB    one block, which is written, and its pages given back
  *     mappings N     of a page each, which the kernel cannot merge
  *     execute        cat, which goes on with stdin and stdout
  */
@@ -16,6 +17,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,6 +112,16 @@ static void start_threads(unsigned count)
 	pthread_barrier_wait(&ready);
 }
 
+static void make_emptied(size_t bytes)
+{
+	char *block = blocks[kept++] = malloc(bytes);
+	char *page = (char *)(((uintptr_t)block + 4095) & ~(uintptr_t)4095);
+
+	memset(block, 4, bytes);
+	if (madvise(page, bytes - 4096, MADV_DONTNEED))
+		victim_wrong("nothing given back");
+}
+
 static void make_mappings(size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -137,6 +149,8 @@ static void do_line(const char *line)
 		start_threads((unsigned)n);
 	else if (sscanf(line, "untouched %zu", &n) == 1)
 		blocks[kept++] = malloc(n << 20);
+	else if (sscanf(line, "emptied %zu", &n) == 1)
+		make_emptied(n << 20);
 	else if (sscanf(line, "mappings %zu", &n) == 1)
 		make_mappings(n);
 	else if (!strcmp(line, "execute"))

@@ -350,7 +350,7 @@ static void test_blocks_by_residency(void **state)
 		       { DUMP_LIVE_RESIDENCY(99, 1), "present" },
 		       { DUMP_LIVE_RESIDENCY(40, 0), "partly present" },
 		       { DUMP_LIVE_RESIDENCY(10, 90), "swapped out" },
-		       { DUMP_LIVE_RESIDENCY(0, 0), "never touched" },
+		       { DUMP_LIVE_RESIDENCY(0, 0), "not resident" },
 		       { DUMP_LIVE_RESIDENCY(127, 127), "not looked at" } };
 	struct dump_builder b;
 	struct report r;
