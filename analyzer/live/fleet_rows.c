@@ -2,6 +2,7 @@
 #include "live/fleet_rows.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <math.h>
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/grow.h"
 #include "base/now.h"
@@ -131,12 +133,25 @@ static struct fleet_process *find(struct fleet *f, const char *file)
 	return f->list[f->count].file ? &f->list[f->count++] : NULL;
 }
 
+/* By its name it is a dump, which may not be read. */
+static bool is_refused(DIR *d, const char *file, const struct stat *st)
+{
+	const char *ending = strrchr(file, '.');
+
+	return S_ISREG(st->st_mode) && ending && !strcmp(ending, ".dump") &&
+	       faccessat(dirfd(d), file, R_OK, AT_EACCESS) < 0 && errno == EACCES;
+}
+
 static void look_at(struct fleet *f, DIR *d, const char *directory, const char *file)
 {
 	struct stat st;
 
-	if (fstatat(dirfd(d), file, &st, AT_SYMLINK_NOFOLLOW) || !newest_dump_is(dirfd(d), file))
+	if (fstatat(dirfd(d), file, &st, AT_SYMLINK_NOFOLLOW))
 		return;
+	if (!newest_dump_is(dirfd(d), file)) {
+		f->left_out += is_refused(d, file, &st);
+		return;
+	}
 	struct fleet_process *p = find(f, file);
 	if (!p) {
 		f->left_out++;

@@ -51,7 +51,7 @@ struct fleet {
 	struct fleet_process *list;
 	size_t count;
 	size_t ended;                /* of these */
-	size_t left_out;             /* beyond FLEET_MAX */
+	size_t left_out;             /* beyond FLEET_MAX, or of another user */
 	double private_bytes, grown; /* of all */
 };
 

@@ -76,7 +76,7 @@ static int look(struct fleet_view *v, struct err *e)
 		snprintf(v->notice, sizeof v->notice, "warning: %.150s", e->text);
 	else if (r)
 		return r;
-	else if (!v->fleet.count)
+	else if (!v->fleet.count && !v->fleet.left_out)
 		snprintf(v->notice, sizeof v->notice, "no dump is there yet; q quits");
 	v->read = true;
 	make_rows(v, file);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """check_live.py MEMANALYZE DUMP DIRECTORY: the live view on a terminal, and that the terminal is given back after every kind of end."""
+import ctypes
 import fcntl
 import json
 import os
@@ -36,10 +37,16 @@ def write_dump(source, path, state, command=HOSTILE, grown=0, cgroup=b""):
     os.rename(path + ".part", path)
 
 
+LIBC = ctypes.CDLL(None)
+PR_CAPBSET_DROP = 24
+CAPABILITIES_TO_READ = (1, 2)  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+
+
 class View:
     """The live view as the leader of a session on a terminal of its own."""
 
-    def __init__(self, memanalyze, *arguments, columns=120, lines=24):
+    def __init__(self, memanalyze, *arguments, columns=120, lines=24, plain=False):
+        self.plain = plain
         self.master, self.slave = os.openpty()
         self.resize(columns, lines)
         self.modes = termios.tcgetattr(self.slave)
@@ -50,6 +57,8 @@ class View:
     def own(self):
         os.setsid()
         fcntl.ioctl(self.slave, termios.TIOCSCTTY, 0)
+        for capability in CAPABILITIES_TO_READ if self.plain else ():  # of root; nobody else has them
+            LIBC.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
 
     def resize(self, columns, lines):
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
@@ -246,6 +255,18 @@ def check_directory(memanalyze, source, dump):
     view.ends(0)
 
 
+def check_strangers(memanalyze, source, dump):
+    """Dumps that may not be read are not said to be none."""
+    folder = dump + ".s"
+    os.mkdir(folder)
+    write_dump(source, f"{folder}/closed.dump", RUNNING)
+    os.chmod(f"{folder}/closed.dump", 0)
+    view = View(memanalyze, folder, plain=True).started(b"PROCESS")
+    assert screen_of(view)[0].startswith("0 processes, 1 are not read  /") and b"no dump is there" not in view.text, screen_of(view)
+    view.type(b"q")
+    view.ends(0)
+
+
 def main():
     memanalyze, source, directory = sys.argv[1:]
     with tempfile.TemporaryDirectory(dir=directory) as own:  # a memanalyze that is run there without arguments takes *.dump
@@ -263,6 +284,7 @@ def check(memanalyze, source, dump):
     check_refusals(memanalyze, dump)
     check_batch(memanalyze, source, dump)
     check_directory(memanalyze, source, dump)
+    check_strangers(memanalyze, source, dump)
 
 
 main()
