@@ -18,6 +18,7 @@
 #include <time.h>
 #include <ucontext.h>
 
+#include "arch/aarch64/words.h"
 #include "arch/system_calls.h"
 
 #ifndef NT_ARM_SSVE
@@ -28,6 +29,7 @@
 
 #define CALL_BYTES 4u
 #define CALL_REGISTER 8u /* holds the number */
+#define NUMBER_WORDS 16u
 #define LINK 30u
 #define DIRECTION 7u /* at a stop of a system call: 0 at its entry */
 #define STATE_32_BIT 0x10u
@@ -175,6 +177,26 @@ static bool ends_by_handler(const struct registers *regs)
 	return has_rest(regs);
 }
 
+/*
+ * The number of the call at `at`, by the code before it; 0: not known. For a call that the kernel goes on with as
+ * restart_syscall(): a return by rt_sigreturn makes it forget the rest, so the stub alone makes the whole call again.
+ */
+static uint64_t number_in_code(pid_t tid, uint64_t at)
+{
+	for (unsigned i = 1; i <= NUMBER_WORDS; i++) {
+		errno = 0;
+		const uint32_t word =
+			(uint32_t)ptrace(PTRACE_PEEKTEXT, tid, (void *)(uintptr_t)(at - i * CALL_BYTES), NULL);
+		if (errno)
+			return 0;
+		if ((word & 0x7fe0001f) == (0x52800000 | CALL_REGISTER)) /* mov of a number */
+			return word >> 5 & 0xffff;
+		if (word_changes(word, CALL_REGISTER))
+			return 0;
+	}
+	return 0;
+}
+
 bool registers_note(pid_t tid, const struct registers *regs, struct stub_data *data)
 {
 	struct vectors vectors;
@@ -185,6 +207,10 @@ bool registers_note(pid_t tid, const struct registers *regs, struct stub_data *d
 	data->stack_flags = STACK_FLAGS_INVALID; /* the kernel leaves the alternate stack as it is */
 	data->mask = data->old_signals;
 	memcpy(data->registers, regs->general.regs, sizeof data->registers);
+	if (regs->call == SYS_restart_syscall) {
+		const uint64_t number = number_in_code(tid, regs->general.pc);
+		data->registers[CALL_REGISTER] = number ? number : SYS_restart_syscall;
+	}
 	data->sp = regs->general.sp;
 	data->pc = regs->general.pc;
 	data->pstate = regs->general.pstate;
