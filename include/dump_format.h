@@ -173,7 +173,8 @@ struct dump_header {
 	uint64_t frees_unseen;
 	uint64_t frees_unseen_bytes;
 	uint64_t java_age;     /* (atomic) 0 to 7: in the low bits of frames of Java's interpreter from now on */
-	uint64_t hot_reserved_[4];
+	uint64_t java_behind;  /* (atomic) 1: names of frames of the interpreter may be out of date */
+	uint64_t hot_reserved_[3];
 	_Alignas(64) uint64_t counters[DUMP_COUNTER_SHARDS][DUMP_COUNTER_ROW]; /* (atomic) */
 
 	struct dump_region regions[DUMP_REGION_MAX];

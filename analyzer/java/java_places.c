@@ -45,7 +45,7 @@ static int on_calls(void *arg, const struct dump_java_calls *c)
 	struct java_places *n = arg;
 	struct java_frame_calls frame = { .first = n->call_count, .count = c->count, .gone = c->gone != 0 };
 
-	frame.gone |= n->abandoned && c->flags & DUMP_JAVA_INTERPRETED;
+	frame.gone |= n->outdated && c->flags & DUMP_JAVA_INTERPRETED;
 
 	if (map_find(&n->frame_at, c->frame) || n->call_count > CALLS_MAX)
 		return 0;
@@ -65,7 +65,10 @@ int java_places_init(struct java_places *n, struct images *images, struct dump *
 {
 	const struct dump_java_visitor visitor = { on_method, on_calls, n };
 
-	*n = (struct java_places){ .images = images, .abandoned = dump_end(dump) == DUMP_END_ABANDONED };
+	const enum dump_end end = dump_end(dump);
+
+	*n = (struct java_places){ .images = images };
+	n->outdated = end == DUMP_END_ABANDONED || (end == DUMP_END_RUNNING && dump_header(dump)->java_behind);
 	int r = dump_each_java(dump, &visitor);
 	if (!r && n->call_count) {
 		n->places = calloc(n->call_count, sizeof *n->places);

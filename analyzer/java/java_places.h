@@ -43,7 +43,7 @@ struct java_places {
 	uint32_t call_count;
 	struct java_shown_place *places; /* of each call, as far as they were asked for */
 	struct java_shown_place gone;
-	bool abandoned; /* memattach has died, and nobody has looked after what the interpreter ran */
+	bool outdated; /* nobody has looked after what the interpreter ran: memattach has died, or is about to */
 };
 
 /* images must outlive it. -ENOMEM. */

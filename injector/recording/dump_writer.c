@@ -64,10 +64,8 @@ static int allocate(struct dump_writer *w, uint64_t bytes, struct err *e)
 
 	if (end > w->max_bytes)
 		return dump_writer_full(e);
-	if (end <= w->allocated)
-		return 0;
-	int rc = memory_room_check(end - w->allocated, e);
-	if (rc < 0)
+	int rc = end > w->allocated ? memory_room_check(end - w->allocated, e) : 0;
+	if (rc < 0 || end <= w->allocated)
 		return rc;
 	/* As where memory is short: others may end, or give up dumps. */
 	if (w->share && !session_share_take(w->share, end - w->allocated, w->own->region_count == 0))
@@ -556,6 +554,11 @@ void dump_writer_java_age(struct dump_writer *w, uint64_t age)
 {
 	w->own->java_age = age;
 	atomic_store_explicit(atomic64(&w->shared->java_age), age, memory_order_relaxed);
+}
+
+void dump_writer_java_behind(struct dump_writer *w, bool behind)
+{
+	atomic_store_explicit(atomic64(&w->shared->java_behind), behind, memory_order_release);
 }
 
 static int keep_thinning(struct dump_writer *w, const struct dump_rate_change *change, struct err *e)

@@ -132,6 +132,8 @@ int dump_writer_java_calls(struct dump_writer *w, uint64_t frame, uint32_t flags
                            uint32_t count, uint64_t *offset, struct err *e) WARN_UNUSED;
 /* Frames of the interpreter get other words from now on. */
 void dump_writer_java_age(struct dump_writer *w, uint64_t age);
+/* Their names may be out of date, or are not any more. */
+void dump_writer_java_behind(struct dump_writer *w, bool behind);
 void dump_writer_java_gone(struct dump_writer *w, uint64_t offset);
 
 /* Puts another rate in force, and records that; the record's size is filled in. Without room for the record it is in

@@ -354,6 +354,7 @@ static void look_again(struct poll *p)
 	}
 	if (!n->behind_ns)
 		n->behind_ns = began_ns;
+	dump_writer_java_behind(p->w, true);
 	if (began_ns < n->rest_until_ns && !p->last)
 		return;
 	for (unsigned look = 0; look < LOOKS && rc && rc != -ENOENT; look++) {
@@ -367,8 +368,10 @@ static void look_again(struct poll *p)
 		look_at_known(p, &loaded);
 	java_loaded_done(&loaded);
 	n->looks++;
-	if (!is_behind(p))
+	if (!is_behind(p)) {
 		n->behind_ns = 0;
+		dump_writer_java_behind(p->w, false);
+	}
 	n->rest_until_ns = monotonic_ns() + JAVA_LOOK_PAUSE * (monotonic_ns() - began_ns);
 }
 
@@ -421,5 +424,6 @@ bool java_names_ended(struct java_names *n, struct dump_writer *w)
 		n->known[i].gone |= held_up || (behind && is_to_be_looked_at(&p, &n->known[i]));
 	if (held_up || behind)
 		drop_names(&p);
+	dump_writer_java_behind(w, false);
 	return n->named != named;
 }

@@ -15,7 +15,7 @@
  * class is not loaded any more (java_loaded.h), a later sample may have the same frame and mean another, so the frame
  * loses its name (dump_java_calls.gone). Code and Methods that had gone before they could be named have no name either.
  * A look costs what the JVM has of classes, so after one there is none for JAVA_LOOK_PAUSE times as long as it took;
- * frames that it could prove wait for the next.
+ * frames that it could prove wait for the next, and who reads the dump meanwhile is told (header.java_behind).
  *
  * A JVM that ends takes what is looked at with it. What was unloaded since the last poll is not known then: mostly that
  * is a fifth of a second ago. Where it is longer than JAVA_HELD_UP_NS, as memattach was held up, no Method keeps its

@@ -113,20 +113,27 @@ static void test_names_that_are_damaged_are_none(void **state)
 	dump_builder_done(&b);
 }
 
-/* Compiled code is told by its number; of the interpreter's frames nobody knows. */
-static void test_interpreted_frames_of_an_abandoned_session_have_no_names(void **state)
+#define PROVED "libjvm.so::0 < java.nio:DirectByteBuffer.<init>:125 < java.nio:ByteBuffer.allocateDirect:332 < "
+
+/* Compiled code is told by its number; of the interpreter's frames nobody knows, or memattach has yet to look. */
+static void test_interpreted_frames_that_nobody_looks_after_have_no_names(void **state)
 {
 	struct dump_builder b;
 	struct report r;
 
 	(void)state;
-	dump_builder_hotspot(&b);
-	dump_builder_header(&b)->state = DUMP_STATE_ABANDONED;
-	make(&r, &b, (struct report_options){ .symbols = false });
-	row_of(&r, "libjvm.so::0 < java.nio:DirectByteBuffer.<init>:125 < java.nio:ByteBuffer.allocateDirect:332 < "
-	           "com.shop:Frames.decode:31 < com.shop:Handler.h\xc3\xa9\x1b[1m:88 < (Java):[gone]:0");
-	report_done(&r);
-	dump_builder_done(&b);
+	for (int i = 0; i < 3; i++) {
+		dump_builder_hotspot(&b);
+		dump_builder_header(&b)->state = i == 0 ? DUMP_STATE_ABANDONED : DUMP_STATE_RUNNING;
+		dump_builder_header(&b)->lease_realtime_ns = 0;
+		dump_builder_header(&b)->java_behind = i == 1;
+		make(&r, &b, (struct report_options){ .symbols = false });
+		row_of(&r, i < 2 ? PROVED
+		                   "com.shop:Frames.decode:31 < com.shop:Handler.h\xc3\xa9\x1b[1m:88 < (Java):[gone]:0"
+		                 : PROVED OWN);
+		report_done(&r);
+		dump_builder_done(&b);
+	}
 }
 
 static void test_text_names_packages_of_the_jdk_and_lines_of_others(void **state)
@@ -219,7 +226,7 @@ int main(void)
 		cmocka_unit_test(test_bit_47_is_of_the_address_without_the_feature),
 		cmocka_unit_test(test_names_that_are_damaged_are_none),
 		cmocka_unit_test(test_json_says_the_language),
-		cmocka_unit_test(test_interpreted_frames_of_an_abandoned_session_have_no_names),
+		cmocka_unit_test(test_interpreted_frames_that_nobody_looks_after_have_no_names),
 		cmocka_unit_test(test_text_names_packages_of_the_jdk_and_lines_of_others),
 		cmocka_unit_test(test_java_names_come_later),
 	};
