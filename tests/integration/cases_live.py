@@ -37,7 +37,8 @@ class LiveSession(Terminal):
 
 @case()
 def live_view_of_a_session(context):
-    """It shows the target's functions, as a user of its own without a capability; q and Ctrl-C end the session; killed, it does not."""
+    """It shows the target's functions, as a user of its own without a capability; q and Ctrl-C end the session; killed, it does not. The session
+    ends it, also one that does not move."""
     victim = Victim(context, "known_heap")
     before = Snapshot(victim.pid)
     session = LiveSession(context, victim.pid)
@@ -62,6 +63,14 @@ def live_view_of_a_session(context):
     session.sees(rb"SAMPLES")
     session.type(b"\x03")
     session.check_ended(victim.pid)
+    session = LiveSession(context, victim.pid)
+    session.sees(rb"SAMPLES")
+    view = session.view()
+    os.kill(view, signal.SIGSTOP)
+    session.kill(signal.SIGTERM)
+    session.sees(rb"the process is as before")
+    assert not read_text(f"/proc/{view}/cmdline", ""), "the view is still there"
+    assert session.process.wait(PATIENCE) == 0
     assert truth["a"]["live_bytes"]
     check_same(before, Snapshot(victim.pid), True)
     victim.finish_by_stdin()

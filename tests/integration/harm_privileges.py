@@ -8,7 +8,7 @@ from procfs import Skip, read_text
 from snapshot import Snapshot, check_same
 
 NOBODY = 65534
-DAC_OVERRIDE, SETGID, SETUID, SYS_PTRACE, SYS_ADMIN, SYS_NICE, CHECKPOINT_RESTORE = 1, 6, 7, 19, 21, 23, 40
+DAC_OVERRIDE, KILL, SETGID, SETUID, SYS_PTRACE, SYS_ADMIN, SYS_NICE, CHECKPOINT_RESTORE = 1, 5, 6, 7, 19, 21, 23, 40
 
 
 def capabilities_of(pid, kind):
@@ -21,13 +21,13 @@ def as_nobody(context):
 
 @case()
 def capabilities_are_given_up(context):
-    """A session of root with a process of another user keeps seven capabilities at most, and ends well with them."""
+    """A session of root with a process of another user keeps eight capabilities at most, and ends well with them."""
     if os.geteuid() != 0:
         raise Skip("only root has capabilities to give up")
     victim = as_nobody(context)
     before = Snapshot(victim.pid)
     session = Session(context, victim.pid)
-    kept = sum(1 << number for number in (DAC_OVERRIDE, SETGID, SETUID, SYS_PTRACE, SYS_ADMIN, SYS_NICE, CHECKPOINT_RESTORE))
+    kept = sum(1 << number for number in (DAC_OVERRIDE, KILL, SETGID, SETUID, SYS_PTRACE, SYS_ADMIN, SYS_NICE, CHECKPOINT_RESTORE))
     for kind in ("CapPrm", "CapEff"):
         assert not capabilities_of(session.process.pid, kind) & ~kept, hex(capabilities_of(session.process.pid, kind))
     assert "NoNewPrivs:\t1" in read_text(f"/proc/{session.process.pid}/status")
