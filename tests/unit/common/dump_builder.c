@@ -17,15 +17,13 @@ static uint64_t page_up(uint64_t n)
 	return (n + DUMP_REGION_ALIGN - 1) & ~(uint64_t)(DUMP_REGION_ALIGN - 1);
 }
 
-static void add_region(struct dump_builder *b, uint32_t kind, uint64_t bytes, uint64_t entries)
+void dump_builder_add(struct dump_builder *b, uint32_t kind, uint64_t bytes, uint64_t entries)
 {
 	size_t size = b->size + page_up(bytes);
-	unsigned char *bigger = realloc(b->bytes, size);
 
-	if (!bigger)
+	b->bytes = mremap(b->bytes, b->size, size, MREMAP_MAYMOVE);
+	if (b->bytes == MAP_FAILED)
 		abort();
-	memset(bigger + b->size, 0, size - b->size);
-	b->bytes = bigger;
 	struct dump_header *h = dump_builder_header(b);
 	h->regions[h->region_count++] =
 		(struct dump_region){ .kind = kind, .offset = b->size, .bytes = size - b->size, .entries = entries };
@@ -36,8 +34,8 @@ void dump_builder_init(struct dump_builder *b, uint64_t rate, uint64_t live_entr
                        uint64_t history_blocks)
 {
 	*b = (struct dump_builder){ .size = DUMP_HEADER_BYTES };
-	b->bytes = calloc(1, b->size);
-	if (!b->bytes)
+	b->bytes = mmap(NULL, b->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (b->bytes == MAP_FAILED)
 		abort();
 	struct dump_header *h = dump_builder_header(b);
 	memcpy(h->magic, DUMP_MAGIC, sizeof h->magic);
@@ -55,20 +53,20 @@ void dump_builder_init(struct dump_builder *b, uint64_t rate, uint64_t live_entr
 	h->clock_latest = (struct dump_clock){ 1000000 + SESSION_NS * STAMPS_PER_NS, 5000000000 + SESSION_NS,
 		                               START_NS + SESSION_NS };
 	h->lease_sequence = 2;
-	add_region(b, DUMP_REGION_LIVE, DUMP_LIVE_BYTES(live_entries), live_entries);
-	add_region(b, DUMP_REGION_STACK_INDEX, stack_entries * DUMP_INDEX_ENTRY_BYTES, stack_entries);
-	add_region(b, DUMP_REGION_STACKS, sizeof(struct dump_arena) + stack_entries * 512, 0);
+	dump_builder_add(b, DUMP_REGION_LIVE, DUMP_LIVE_BYTES(live_entries), live_entries);
+	dump_builder_add(b, DUMP_REGION_STACK_INDEX, stack_entries * DUMP_INDEX_ENTRY_BYTES, stack_entries);
+	dump_builder_add(b, DUMP_REGION_STACKS, sizeof(struct dump_arena) + stack_entries * 512, 0);
 	if (history_blocks)
-		add_region(b, DUMP_REGION_HISTORY, history_blocks * DUMP_HISTORY_BLOCK_BYTES, history_blocks);
-	add_region(b, DUMP_REGION_MODULES, DUMP_REGION_ALIGN, 0);
-	add_region(b, DUMP_REGION_THREADS, DUMP_REGION_ALIGN, 0);
-	add_region(b, DUMP_REGION_NOTES, DUMP_REGION_ALIGN, 0);
-	add_region(b, DUMP_REGION_RATES, DUMP_REGION_ALIGN, 0);
+		dump_builder_add(b, DUMP_REGION_HISTORY, history_blocks * DUMP_HISTORY_BLOCK_BYTES, history_blocks);
+	dump_builder_add(b, DUMP_REGION_MODULES, DUMP_REGION_ALIGN, 0);
+	dump_builder_add(b, DUMP_REGION_THREADS, DUMP_REGION_ALIGN, 0);
+	dump_builder_add(b, DUMP_REGION_NOTES, DUMP_REGION_ALIGN, 0);
+	dump_builder_add(b, DUMP_REGION_RATES, DUMP_REGION_ALIGN, 0);
 }
 
 void dump_builder_done(struct dump_builder *b)
 {
-	free(b->bytes);
+	munmap(b->bytes, b->size);
 	*b = (struct dump_builder){ 0 };
 }
 
@@ -283,7 +281,7 @@ void dump_builder_path(struct dump_builder *b, const char *text)
 	size_t bytes = (sizeof(struct dump_path) + strlen(text) + 1 + 15) & ~(size_t)15;
 
 	if (h->regions[h->region_count - 1].kind != DUMP_REGION_PATHS)
-		add_region(b, DUMP_REGION_PATHS, 1 << 20, 0);
+		dump_builder_add(b, DUMP_REGION_PATHS, 1 << 20, 0);
 	struct dump_path *p = arena_take(b, DUMP_REGION_PATHS, bytes);
 	p->bytes = (uint32_t)bytes;
 	memcpy(p->text, text, strlen(text) + 1);
@@ -294,7 +292,7 @@ static void *java_take(struct dump_builder *b, size_t bytes)
 	const struct dump_header *h = dump_builder_header(b);
 
 	if (h->regions[h->region_count - 1].kind != DUMP_REGION_JAVA)
-		add_region(b, DUMP_REGION_JAVA, 1 << 16, 0);
+		dump_builder_add(b, DUMP_REGION_JAVA, 1 << 16, 0);
 	return arena_take(b, DUMP_REGION_JAVA, (bytes + 15) & ~(size_t)15);
 }
 
@@ -305,7 +303,7 @@ static struct dump_memory *memory_take(struct dump_builder *b, const char *text)
 	const size_t bytes = (sizeof(struct dump_memory) + strlen(text) + 1 + 15) & ~(size_t)15;
 
 	if (h->regions[h->region_count - 1].kind != DUMP_REGION_MEMORY)
-		add_region(b, DUMP_REGION_MEMORY, 1 << 16, 0);
+		dump_builder_add(b, DUMP_REGION_MEMORY, 1 << 16, 0);
 	struct dump_memory *row = arena_take(b, DUMP_REGION_MEMORY, bytes);
 	row->bytes = (uint32_t)bytes;
 	memcpy(row->name, text, strlen(text) + 1);
@@ -373,25 +371,33 @@ int dump_builder_fd(const struct dump_builder *b, size_t size)
 	return fd;
 }
 
+/* From a page with something else than zeros to the next one without. */
+static size_t used_pages(const struct dump_builder *b, size_t *from)
+{
+	static const unsigned char zeros[DUMP_REGION_ALIGN];
+	size_t end;
+
+	while (*from < b->size && !memcmp(b->bytes + *from, zeros, sizeof zeros))
+		*from += sizeof zeros;
+	for (end = *from; end < b->size && memcmp(b->bytes + end, zeros, sizeof zeros);)
+		end += sizeof zeros;
+	return (end < b->size ? end : b->size) - *from;
+}
+
 int dump_builder_write(const struct dump_builder *b, const char *path)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	size_t done = 0;
+	int failed = fd < 0 || ftruncate(fd, (off_t)b->size);
+	size_t bytes;
 
-	if (fd < 0)
-		return -1;
-	while (done < b->size) {
-		ssize_t n = write(fd, b->bytes + done, b->size - done);
-		if (n <= 0)
-			break;
-		done += (size_t)n;
-	}
-	return close(fd) || done < b->size ? -1 : 0;
+	for (size_t at = 0; !failed && (bytes = used_pages(b, &at)); at += bytes)
+		failed = pwrite(fd, b->bytes + at, bytes, (off_t)at) != (ssize_t)bytes;
+	return (fd >= 0 && close(fd)) || failed ? -1 : 0;
 }
 
 void dump_builder_symbols(struct dump_builder *b, const void *bytes, size_t count)
 {
-	add_region(b, DUMP_REGION_SYMBOLS, count, 0);
+	dump_builder_add(b, DUMP_REGION_SYMBOLS, count, 0);
 	memcpy(dump_builder_at(b, dump_builder_region(b, DUMP_REGION_SYMBOLS)->offset), bytes, count);
 }
 

@@ -28,6 +28,8 @@ void dump_builder_init(struct dump_builder *b, uint64_t rate, uint64_t live_entr
 void dump_builder_done(struct dump_builder *b);
 
 struct dump_header *dump_builder_header(struct dump_builder *b);
+/* Another region, of zeros. */
+void dump_builder_add(struct dump_builder *b, uint32_t kind, uint64_t bytes, uint64_t entries);
 /* The region of a kind; serial 0. */
 struct dump_region *dump_builder_region(struct dump_builder *b, uint32_t kind);
 void *dump_builder_at(struct dump_builder *b, uint64_t offset);
@@ -64,7 +66,7 @@ void dump_builder_symbols(struct dump_builder *b, const void *bytes, size_t coun
 
 /* A descriptor of an unlinked file with the bytes, cut to size. */
 int dump_builder_fd(const struct dump_builder *b, size_t size);
-/* Writes the bytes to a new file; 0 or -1. */
+/* Writes the bytes to a new file, with holes where memattach leaves some: where nothing was recorded; 0 or -1. */
 int dump_builder_write(const struct dump_builder *b, const char *path);
 
 #define DUMP_FRAME(module, address) ((uint64_t)(module) << 48 | (address))

@@ -75,14 +75,9 @@ static void test_several_regions_of_each_kind(void **state)
 		dump_builder_sample(&b, s, 10, 1, 0);
 	/* Another level of the live table at the end of the file. */
 	size_t at = b.size;
-	b.bytes = realloc(b.bytes, at + DUMP_REGION_ALIGN);
-	assert_non_null(b.bytes);
-	memset(b.bytes + at, 0, DUMP_REGION_ALIGN);
-	b.size += DUMP_REGION_ALIGN;
+	dump_builder_add(&b, DUMP_REGION_LIVE, DUMP_REGION_ALIGN, 32);
 	struct dump_header *h = dump_builder_header(&b);
-	h->regions[h->region_count++] = (struct dump_region){
-		.kind = DUMP_REGION_LIVE, .serial = 1, .offset = at, .bytes = DUMP_REGION_ALIGN, .entries = 32
-	};
+	h->regions[h->region_count - 1].serial = 1;
 	struct dump_live_record *records = dump_builder_at(&b, at + DUMP_LIVE_RECORDS_AT(32u));
 	records[31] = (struct dump_live_record){ .address = 0x5000, .size = 7, .stack = s, .rate_bytes = 1 };
 	struct opened o = open_built(&b);
