@@ -91,16 +91,32 @@ class Tree:
             raise Skip(f"{program} is not installed")
 
 
+FIRST_INCLUDE = re.compile(r'^#\s*(?:include +(?:<|"([^"]*)")|define|if|undef)', re.MULTILINE)
+
+
+def is_of(path, machine):
+    """Whether this compiler's machine has the file; those of others are in arch/OTHER/."""
+    return path.parent.parent.name != "arch" or path.parent.name == machine
+
+
+def compiled_alone(tree, part, directories, machine):
+    """The headers that a C file of the part includes before all else: that they compile alone is seen when it is built."""
+    for path in tree.part_files(part, (".c",)):
+        first = FIRST_INCLUDE.search(path.read_text(encoding="utf-8"))
+        if first and first[1] and is_of(path, machine):
+            yield next((folder / first[1] for folder in [path.parent, *directories] if (folder / first[1]).exists()), path)
+
+
 def check_headers(tree):
     """Each header compiles alone, warnings are errors; those of other machines are not of this compiler's."""
     machine = tree.run(tree.cc, "-dumpmachine").stdout.split("-")[0]
     for part in PARTS:
         directories = [tree.source / p for p in sorted(MAY_INCLUDE[part] - {"generated"})]
-        directories.append(tree.build / "generated")
-        includes = [f"-I{directory}" for directory in directories] + ["-isystem", "/usr/include/libiberty"]
+        seen = {path.resolve() for path in compiled_alone(tree, part, [tree.source / part, *directories], machine)}
+        includes = [f"-I{directory}" for directory in [*directories, tree.build / "generated"]] + ["-isystem", "/usr/include/libiberty"]
         payload = ["-DMEMATTACH_PAYLOAD", "-ffreestanding"] if part == "payload" else []
         for path in tree.part_files(part, (".h",)):
-            if path.parent.parent.name == "arch" and path.parent.name != machine:
+            if path in seen or not is_of(path, machine):
                 continue
             result = tree.run(tree.cc, "-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
                               "-Wno-unused-function", *payload, *includes, "-x", "c", "-", input=f'#include "{path}"\n')

@@ -17,7 +17,6 @@
 #include <sys/time.h>
 #include <time.h>
 
-#define DAMAGE_SYMBOLS 64
 #include "damage.h"
 #include "mutate_dump.h"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""check_hostile.py MEMANALYZE CC [--no-memory-limit]: dumps that ask for more than they hold, and name files that do.
+"""check_hostile.py MEMANALYZE CC [--sanitized]: dumps that ask for more than they hold, and name files that do.
 
 Each is read within time and memory that go with its size. The limits are wide: what they are to find takes a hundred times as long, or all the
 memory of the machine. Under a sanitizer, which has memory of its own, only the time is looked at.
@@ -9,6 +9,7 @@ import json
 import lzma
 import os
 import pathlib
+import re
 import resource
 import signal
 import struct
@@ -19,6 +20,7 @@ import zlib
 
 import hostile_dump as dump
 
+SANITIZER = re.compile("Sanitizer|runtime error")  # the process that reads symbols may say so, and memanalyze goes on without names
 CPU_SECONDS = 60
 HANG_SECONDS = 240
 MEMORY_BYTES = 256 << 20
@@ -43,7 +45,7 @@ class Run:
                 stream.seek(0)
             self.status, self.out, self.err = process.returncode, out.read().decode("utf-8"), err.read().decode("utf-8")
         allowed = MEMORY_BYTES + MEMORY_FACTOR * os.stat(arguments[-1]).st_blocks * 512 + FILE_FACTOR * files
-        assert self.status in (0, 1), (arguments, self.status, self.err)
+        assert self.status in (0, 1) and not SANITIZER.search(self.err), (arguments, self.status, self.err)
         assert not memory or usage.ru_maxrss * 1024 <= allowed, (arguments, usage.ru_maxrss)
 
 
@@ -119,8 +121,10 @@ def doubling_name(levels):
 
 
 class Checks:
-    def __init__(self, program, compiler, directory, memory):
-        self.program, self.compiler, self.directory, self.memory = program, compiler, pathlib.Path(directory), memory
+    """A sanitized program has no limits that could be kept: it gets a tenth of what is there for them, and all the damaged files."""
+    def __init__(self, program, compiler, directory, sanitized):
+        self.program, self.compiler, self.directory, self.memory = program, compiler, pathlib.Path(directory), not sanitized
+        self.many, self.damage_step = (10, 101) if sanitized else (1, 1009)
 
     def run(self, path, *arguments):
         files = sum(file.stat().st_size for file in self.directory.glob("*.so") if file.is_file())
@@ -131,7 +135,7 @@ class Checks:
 
     def check_notes(self):
         """As many different notes as there is room for: some are shown, the others counted."""
-        count = 500_000
+        count = 500_000 // self.many
         path = dump.write(self.path("notes"), [(dump.NOTES, dump.arena([dump.note(b"%d" % i) for i in range(count)]), 0)])
         text = self.run(path).out
         assert text.count("\n") < 200, text[:1000]
@@ -149,7 +153,7 @@ class Checks:
 
     def check_thinnings(self):
         """Every sample is older than every thinning."""
-        count, samples = 300_000, 300_000
+        count = samples = 300_000 // self.many
         table, entries = dump.live([(2 * dump.SECOND + i, dump.FIRST_STACK) for i in range(samples)])
         stacks = dump.arena([dump.stack([dump.frame(1, 0x500000)])])
         thinnings = dump.arena([dump.thinning((1 << 62) + i) for i in range(count)])
@@ -158,7 +162,7 @@ class Checks:
 
     def check_stacks_that_overlap(self):
         """A stack of 128 frames begins at each 16 bytes: those that there is no room for side by side are left out."""
-        count = 400_000
+        count = 400_000 // self.many
         body = b"".join(struct.pack("<QII", 1 << 48 | (0x500000 + 16 * i), 128, 0) for i in range(count))
         entries = 1 << count.bit_length()
         index = b"".join(struct.pack("<Q", 1 << 32 | (dump.FIRST_STACK + i)) for i in range(count - 80)).ljust(8 * entries, b"\0")
@@ -168,7 +172,7 @@ class Checks:
 
     def check_stacks_of_one_frame(self):
         """As many stacks as a file of 35 MB can hold that has a live sample of each: what is kept of a stack is larger than its record."""
-        count = 250_000
+        count = 250_000 // self.many
         frames = [dump.frame(1, 0x500000 + 16 * i) for i in range(count)]
         record = len(dump.stack(frames[:1])) // 16
         references = range(dump.FIRST_STACK, dump.FIRST_STACK + count * record, record)
@@ -225,10 +229,11 @@ class Checks:
     def check_ranges(self):
         """Debug information that unfolds in memory: no names from it, but the report, and those of other files."""
         bomb, plain = self.library("ranges", RANGES, "s"), self.library("plain", PLAIN, options=["-g"])
-        text = self.run(self.dump_of(bomb, plain)).out
+        file = self.directory / "ranges.json"
+        text = self.run(self.dump_of(bomb, plain), "-o", "-", "-o", file).out
         assert "plain_function" in text and "plain.c:1" in text, text
         assert "Symbols of " in text and "names may be missing" in text, text
-        report = json.loads(self.run(self.dump_of(bomb, plain), "--json").out)
+        report = json.loads(file.read_text(encoding="utf-8"))
         reasons = {pathlib.Path(m["path"]).name: m["reason"] for m in report["modules"]}
         assert reasons["plain.so"] is None and "names may be missing" in reasons["ranges.so"], reasons
 
@@ -286,11 +291,11 @@ class Checks:
             assert result.returncode == 2 and "not a regular file" in result.stderr, result
 
     def check_files_that_are_damaged(self):
-        """Every 101st byte of a library is another one: names, other names, or none."""
+        """Bytes of a library are others: names, other names, or none."""
         library = self.library("plain", PLAIN, options=["-g"])
         whole = library[0].read_bytes()
         path = self.dump_of(library)
-        for at in range(0, len(whole), 101):
+        for at in range(0, len(whole), self.damage_step):
             library[0].write_bytes(whole[:at] + bytes([whole[at] ^ 0xff]) + whole[at + 1:])
             self.run(path)
 
@@ -304,7 +309,7 @@ def main():
     program, compiler = os.path.abspath(sys.argv[1]), sys.argv[2]
     with tempfile.TemporaryDirectory() as directory:
         os.environ["XDG_CACHE_HOME"] = directory
-        Checks(program, compiler, directory, "--no-memory-limit" not in sys.argv[3:]).check_all()
+        Checks(program, compiler, directory, "--sanitized" in sys.argv[3:]).check_all()
 
 
 if __name__ == "__main__":

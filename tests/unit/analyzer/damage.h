@@ -86,9 +86,7 @@ static inline void damage_live(struct dump *dump, FILE *null)
 }
 
 /* A report with symbols starts a process, which takes longer than all the rest: one of so many has them. */
-#ifndef DAMAGE_SYMBOLS
-#define DAMAGE_SYMBOLS 8
-#endif
+#define DAMAGE_SYMBOLS 64
 
 /* The plain view of the dump, whose result it is, and one of the others, which turn decides. */
 static inline int damage_report_as(const void *bytes, size_t size, size_t turn)
