@@ -28,7 +28,7 @@ enum {
 	SHOWS_PARTS = 8,       /* --depth */
 	SHOWS_MOMENTS = 16,    /* --timeline */
 	SHOWS_ALL = 31,
-	SHOWS_BESIDE = 32,     /* a timeline, threads, sizes and lifetimes beside the stacks, asked for or not */
+	SHOWS_BESIDE = 32,     /* a timeline, threads, sizes, lifetimes and leaks beside the stacks, asked for or not */
 	SHOWS_THREADS = 64,    /* those of each stack */
 	SHOWS_TIMES = 128,     /* lifetimes and the peak of each stack */
 	SHOWS_PROCESSES = 256, /* of a folder, beside the stacks */
@@ -209,8 +209,10 @@ static const char *refused(const struct output_format *f, const struct report_op
 		return "--by: it holds stacks, which its readers sum up by themselves";
 	if (!(f->shows & SHOWS_COMPARISONS) && (o->diff || o->since_ns))
 		return o->diff ? "--diff" : "--since";
-	if (!(f->shows & SHOWS_TESTS) && (o->leaks || o->plan > 0))
-		return o->leaks ? "--leaks" : "--plan";
+	if (!(f->shows & (SHOWS_TESTS | SHOWS_BESIDE)) && o->leaks)
+		return "--leaks";
+	if (!(f->shows & SHOWS_TESTS) && o->plan > 0)
+		return "--plan";
 	if (!(f->shows & SHOWS_MOMENTS) && o->timeline)
 		return "--timeline: it holds the stacks of one time, which --at or --peak chooses";
 	if (!(f->shows & SHOWS_PARTS) && o->depth)
@@ -290,6 +292,7 @@ void outputs_ask(const struct outputs *o, struct report_options *options, int du
 
 	options->moments = beside && dump_count == 1 && !options->diff ? MOMENTS_BESIDE : 0;
 	options->sample_groups = beside && !options->diff && !options->since_ns;
+	options->beside_leaks = beside && !options->diff && !options->since_ns;
 	options->stack_threads = any_shows(o, SHOWS_THREADS);
 	options->times = dump_count == 1 && any_shows(o, SHOWS_TIMES);
 	options->processes = any_shows(o, SHOWS_PROCESSES) && options->machine && !options->diff && !options->since_ns;

@@ -7,7 +7,8 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "base/line_width.h"
+#include "html/html_capture.h"
+#include "html/html_leaks.h"
 #include "html/html_table.h"
 #include "output/frame_name.h"
 #include "stats/gamma.h"
@@ -18,61 +19,18 @@
 #include "report/unseen.h"
 
 #define TEXT_ROWS 20u
-#define RATES_MAX 500u    /* changes of the rate; a dump may claim any number */
-#define TEXT_BYTES 60000u /* of each, however much there is */
-
-/* What a part of the text report writes, cut to so many bytes. */
-struct capture {
-	char *text;
-	size_t bytes;
-	FILE *out;
-	struct text put;
-};
-
-static bool capture_begin(struct capture *c, const struct report *r)
-{
-	*c = (struct capture){ 0 };
-	c->out = open_memstream(&c->text, &c->bytes);
-	c->put = (struct text){
-		.report = r, .out = c->out, .columns = LINE_ANY_WIDTH, .bold = "", .dim = "", .warn = "", .plain = ""
-	};
-	return c->out;
-}
-
-/* To be freed. */
-static char *capture_end(struct capture *c)
-{
-	if (fclose(c->out)) {
-		free(c->text);
-		return NULL;
-	}
-	if (c->bytes > TEXT_BYTES) {
-		size_t n = TEXT_BYTES - 8;
-		while (n && ((unsigned char)c->text[n] & 0xc0) == 0x80)
-			n--;
-		strcpy(c->text + n, " ...\n");
-	}
-	return c->text;
-}
-
-static int put_captured(struct json *j, const char *name, struct capture *c)
-{
-	AUTO_FREE char *text = capture_end(c);
-
-	if (text)
-		json_string(j, name, text);
-	return text ? 0 : -ENOMEM;
-}
+#define LEAKS_PART 4u  /* of the bytes of a grouping is for leaks */
+#define RATES_MAX 500u /* changes of the rate; a dump may claim any number */
 
 /* One of the parts that take nothing else. */
 static int put_part(struct json *j, const char *name, const struct report *r, void (*part)(const struct text *))
 {
-	struct capture c;
+	struct html_capture c;
 
-	if (!capture_begin(&c, r))
+	if (!html_capture_begin(&c, r))
 		return -ENOMEM;
 	part(&c.put);
-	return put_captured(j, name, &c);
+	return html_capture_put(&c, name, j);
 }
 
 static void put_facts(const struct text *t)
@@ -89,13 +47,13 @@ static int put_texts(struct json *j, const struct report *r, const char *name)
 {
 	struct name_text buffer = { 0 };
 	const char *clean = name_clean(&buffer, name);
-	struct capture c;
-	int s = clean && capture_begin(&c, r) ? 0 : -ENOMEM;
+	struct html_capture c;
+	int s = clean && html_capture_begin(&c, r) ? 0 : -ENOMEM;
 
 	if (!s) {
 		json_string(j, "name", clean);
 		text_head(&c.put, clean);
-		s = put_captured(j, "target", &c);
+		s = html_capture_put(&c, "target", j);
 	}
 	name_done(&buffer);
 	if (!s && (r->session_count != 1 || r->options.at_ns || r->options.since_ns))
@@ -223,6 +181,7 @@ int html_head(const struct report *r, const char *name, size_t table, const char
 	put_timeline(j, r);
 	int s = put_texts(j, r, name);
 	s = s ? s : html_table(r, table, j);
+	s = s ? s : html_leaks(r, table / LEAKS_PART, j);
 	if (!s)
 		json_object_end(j);
 	return s;
@@ -231,7 +190,7 @@ int html_head(const struct report *r, const char *name, size_t table, const char
 char *html_text(const struct report *r, const char *name)
 {
 	struct report few = *r;
-	struct capture c;
+	struct html_capture c;
 
 	few.options.top = TEXT_ROWS;
 	few.options.verbose = false;
@@ -239,8 +198,8 @@ char *html_text(const struct report *r, const char *name)
 		few.options.by = BY_PROCESS;
 		few.groups = r->session_groups[0];
 	}
-	if (!capture_begin(&c, &few))
+	if (!html_capture_begin(&c, &few))
 		return NULL;
 	report_text(&few, name, c.out, (struct text_style){ 0 });
-	return capture_end(&c);
+	return html_capture_end(&c);
 }

@@ -6,9 +6,10 @@
 #include "base/cleanup.h"
 #include "html/html_data.h"
 #include "html/html_head.h"
+#include "html/html_leaks.h"
 #include "html/html_tree.h"
 
-#define TAGS_BYTES 400u
+#define TAGS_BYTES (400u + HTML_LEAK_ROWS * HTML_LEAK_ENTRY_BYTES)
 #define TABLE_PART 4u /* of the room is for the table */
 #define CHANGED                                                                                                        \
 	"This dump was written again while the report was made: what is below is younger than the table of processes."
@@ -66,6 +67,7 @@ static int put_tree(const struct html_tree *t, unsigned number, FILE *out)
 	json_object(&j, NULL);
 	html_tree_coarse(t, &j);
 	int s = html_data_frames(t, &j, order);
+	s = s ? s : html_leak_entries(t, &j);
 	if (s)
 		return s;
 	json_object_end(&j);

@@ -8,6 +8,7 @@
 #include "html/html_data.h"
 #include "html/html_growth.h"
 #include "html/html_head.h"
+#include "html/html_leaks.h"
 #include "html/html_machine.h"
 #include "html/html_page.h"
 #include "html/html_spans.h"
@@ -15,8 +16,8 @@
 #include "html/html_tree.h"
 #include "text/text.h"
 
-/* What the page writes beside the tree: growth, and how much was summed up. */
-#define REST_BYTES 2000u
+/* What the page writes beside the tree: growth, how much was summed up, and where leaks are. */
+#define REST_BYTES (2000u + HTML_LEAK_ROWS * HTML_LEAK_ENTRY_BYTES)
 
 /* A part whose length decides how much of the next ones fits: what comes before the tree, and the tree. */
 struct part {
@@ -81,6 +82,7 @@ static int put_tree(const struct html_tree *t, FILE *out)
 	html_tree_coarse(t, &j);
 	int s = report_compares(t->report) ? put_growth(t, &j) : 0;
 	s = s ? s : html_data_frames(t, &j, order);
+	s = s ? s : html_leak_entries(t, &j);
 	if (s)
 		return s;
 	json_object_end(&j);

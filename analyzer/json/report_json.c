@@ -83,6 +83,7 @@ static void put_leak(struct json *j, const struct report *r, const struct report
 	json_unsigned(j, "samples_gained", t->gained);
 	json_unsigned(j, "samples_lost", t->lost);
 	json_unsigned(j, "history_dropped", t->dropped);
+	json_bytes(j, "bytes_per_second", report_leak_rate(r, row));
 	json_number(j, "p_value", row->p_value);
 	json_string(j, "shape", shapes[leak_shape(t)]);
 	json_bool(j, "leaks", row->grown);

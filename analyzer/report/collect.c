@@ -290,9 +290,11 @@ static void set_times(struct build *b, struct sample_options *times)
 	times->at = o->at_ns ? dump_stamp_after(b->dump, o->at_ns) : UINT64_MAX;
 	times->since = o->since_ns ? dump_stamp_after(b->dump, o->since_ns) : 0;
 	b->window = leak_window(start, end, o->age_ns ? dump_stamp_after(b->dump, o->age_ns) - start : 0);
-	if (end > start)
-		b->report->age_ns =
-			(uint64_t)((double)b->window.age / (double)(end - start) * (double)dump_duration_ns(b->dump));
+	if (end <= start)
+		return;
+	const double part = (double)b->window.age / (double)(end - start), ns = (double)dump_duration_ns(b->dump);
+	b->report->age_ns = (uint64_t)(part * ns);
+	b->report->old_seconds += (1 - part) * ns / 1e9;
 }
 
 /* Says of stacks whether the filter leaves them out; their names are asked for together. */
@@ -448,12 +450,6 @@ static int find_peak(struct build *b, uint64_t *stamp, uint64_t *ns)
 	return s;
 }
 
-/* Whether the report is about the end, and about all of the session. */
-static bool is_whole(const struct report_options *o)
-{
-	return !o->at_ns && !o->since_ns && !o->peak && !o->leaks && !o->diff && !o->filter.older_ns;
-}
-
 /* Without the records of some samples, nobody knows how long their blocks lived. */
 static bool has_all_records(const struct dump *dump)
 {
@@ -470,11 +466,12 @@ static int read_views(struct build *b, struct sample_options *options)
 		s = set_filter(b, options->at != UINT64_MAX ? options->at : dump_latest_stamp(b->dump));
 		options->filter = &b->filter;
 	}
-	options->times = r->options.times && is_whole(&r->options) && r->session_count == 1 && has_all_records(b->dump);
+	options->times = r->options.times && report_is_whole(&r->options) && r->session_count == 1 &&
+	                 has_all_records(b->dump);
 	if (!s && options->times)
 		s = find_peak(b, &options->peak, &r->times.peak_ns);
 	/* They are about the end, and about all of the session. */
-	struct spans *spans = r->options.moments && is_whole(&r->options) ? &r->spans : NULL;
+	struct spans *spans = r->options.moments && report_is_whole(&r->options) ? &r->spans : NULL;
 	if (!s && r->options.peak) {
 		s = find_peak(b, &options->at, &r->options.at_ns);
 		set_end(b, options->at);
@@ -493,7 +490,7 @@ static bool wants_threads(const struct report_options *o)
 int collect_dump(struct report *r, struct dump *dump, enum collect_side side, struct map *kept)
 {
 	struct build b = { .report = r, .dump = dump, .side = side };
-	struct sample_options options = { .leaks = r->options.leaks ? &b.window : NULL,
+	struct sample_options options = { .leaks = r->rows.leaks ? &b.window : NULL,
 		                          .kept = kept,
 		                          .plan = r->options.plan > 0,
 		                          .planned = r->options.sort,

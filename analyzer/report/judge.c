@@ -94,11 +94,11 @@ void judge_row(const struct report *r, struct report_row *row)
 {
 	struct trust_share own = trust_share(&row->frees, r->largest_rate);
 
-	if (!r->options.leaks && !report_is_live(r->options.sort))
+	if (!r->rows.leaks && !report_is_live(r->options.sort))
 		return;
 	row->doubtful = trust_live_doubtful(&r->trust) || trust_share_matters(&own);
 	row->grown = row->grown && !row->doubtful;
 	row->grows = row->grows && !row->doubtful;
-	row->collected = r->options.leaks && row->grown && may_be_garbage(r, row);
+	row->collected = r->rows.leaks && row->grown && may_be_garbage(r, row);
 	row->grown = row->grown && !row->collected;
 }

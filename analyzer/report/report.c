@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "report/collect.h"
 #include "stats/compare.h"
 #include "report/filter_rows.h"
@@ -76,12 +77,17 @@ static bool needs_lines(const struct report_options *o)
 	       o->filter.hide;
 }
 
+bool report_is_whole(const struct report_options *o)
+{
+	return !o->at_ns && !o->since_ns && !o->peak && !o->diff && !o->filter.older_ns;
+}
+
 int report_init(struct report *r, const struct report_options *options, struct err *e)
 {
 	*r = (struct report){ .options = *options, .whole = true };
 	int s = images_init(&r->images);
 	r->rows.changes = report_compares(r);
-	r->rows.leaks = options->leaks;
+	r->rows.leaks = options->leaks || (options->beside_leaks && report_is_whole(options));
 	if (!s && r->rows.changes) {
 		r->total.change = calloc(1, sizeof *r->total.change);
 		s = r->total.change ? 0 : -ENOMEM;
@@ -247,12 +253,12 @@ static int test_rows(struct report *r)
 		struct report_row *row = &r->rows.list[i];
 		const struct row_change *change = row->change;
 		progress_at(r->options.progress, "comparing", i, r->rows.count);
-		if (r->options.leaks)
+		if (r->rows.leaks)
 			row->p_value = leak_p_value(row->leak);
 		else
 			row->p_value = compare_p_value(&change->plus[f], &change->minus[f]);
 		/* A stack without any old block is no candidate for a leak, one that grew in one go is none either. */
-		if (!r->options.leaks)
+		if (!r->rows.leaks)
 			p[n++] = row->p_value;
 		else if (row->leak->count.samples)
 			p[n++] = leak_shape(row->leak) > LEAK_STEP ? row->p_value : 1;
@@ -263,12 +269,12 @@ static int test_rows(struct report *r)
 	r->total.grown = r->total.p_value <= (1 - r->options.confidence) / 2 && not_for_losses(r, &r->total);
 	judge_row(r, &r->total);
 	double threshold = compare_threshold(p, n, 1 - r->options.confidence);
-	if (n && !r->options.leaks)
+	if (n && !r->rows.leaks)
 		r->growth_tail = tail_of_rows(p, n, threshold, 1 - r->options.confidence);
 	for (size_t i = 0; i < r->rows.count; i++) {
 		struct report_row *row = &r->rows.list[i];
 		bool significant = row->p_value < 1 && row->p_value <= threshold;
-		if (r->options.leaks)
+		if (r->rows.leaks)
 			call_leak(r, row, significant);
 		else
 			row->grown = significant && not_for_losses(r, row);
@@ -312,6 +318,22 @@ static int compare_ranked(const void *a, const void *b, void *context)
 	return x->frame_count < y->frame_count ? -1 : x->frame_count > y->frame_count;
 }
 
+static struct ranked rank_row(const struct report *r, size_t i, bool by_leak)
+{
+	const struct report_row *row = &r->rows.list[i];
+	struct ranked ranked = { .row = (uint32_t)i };
+
+	if (by_leak || report_compares(r))
+		ranked.first = row->grown ? 2 : row->grows;
+	if (by_leak)
+		ranked.rank = row->leak->bytes.value;
+	else if (report_compares(r))
+		ranked.rank = report_growth(r, row, r->options.sort).low;
+	else
+		ranked.rank = row->sum[r->options.sort].value;
+	return ranked;
+}
+
 /* Moves each row to its place, along the cycles of the permutation: there is no room for a second list. */
 static void permute_rows(struct report_row *list, struct ranked *ranked, size_t count)
 {
@@ -335,22 +357,32 @@ static int sort_rows(struct report *r)
 
 	if (!ranked)
 		return -ENOMEM;
-	for (size_t i = 0; i < r->rows.count; i++) {
-		const struct report_row *row = &r->rows.list[i];
-		ranked[i].row = (uint32_t)i;
-		ranked[i].first = row->grown ? 2 : row->grows;
-		if (r->options.leaks)
-			ranked[i].rank = row->leak->bytes.value;
-		else if (report_compares(r))
-			ranked[i].rank = report_growth(r, row, r->options.sort).low;
-		else
-			ranked[i].rank = row->sum[r->options.sort].value;
-	}
+	for (size_t i = 0; i < r->rows.count; i++)
+		ranked[i] = rank_row(r, i, r->options.leaks);
 	map_done(&r->rows.row_of); /* it knows the old places */
 	qsort_r(ranked, r->rows.count, sizeof *ranked, compare_ranked, r);
 	permute_rows(r->rows.list, ranked, r->rows.count);
 	free(ranked);
 	return 0;
+}
+
+uint32_t *report_leaks(const struct report *r, size_t *count)
+{
+	AUTO_FREE struct ranked *ranked = calloc(r->rows.count + 1, sizeof *ranked);
+	uint32_t *list = malloc((r->rows.count + 1) * sizeof *list);
+
+	*count = 0;
+	for (size_t i = 0; ranked && i < r->rows.count; i++)
+		if (r->rows.list[i].leak->count.samples)
+			ranked[(*count)++] = rank_row(r, i, true);
+	if (!ranked || !list) {
+		free(list);
+		return NULL;
+	}
+	qsort_r(ranked, *count, sizeof *ranked, compare_ranked, (void *)r);
+	for (size_t i = 0; i < *count; i++)
+		list[i] = ranked[i].row;
+	return list;
 }
 
 static void make_total(struct report *r)
@@ -461,7 +493,7 @@ int report_finish(struct report *r, struct err *e)
 		share_sizes(r, r->rows.list[i].change);
 	if (report_compares(r))
 		share_sizes(r, r->total.change);
-	if (!s && (r->options.leaks || report_compares(r)))
+	if (!s && (r->rows.leaks || report_compares(r)))
 		s = test_rows(r);
 	if (!s)
 		s = folding_find_shared(r);

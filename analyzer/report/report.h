@@ -73,11 +73,15 @@ struct report_options {
 	bool times;         /* for outputs that show what was live at the peak, and lifetimes, beside the stacks */
 	bool processes;     /* for outputs that show processes, programs, units and containers beside the stacks */
 	bool sample_groups; /* for outputs that show groups by thread, size and lifetime beside the stacks */
+	bool beside_leaks;  /* for outputs that show what --leaks does beside the stacks */
 	struct filter_options filter;
 	struct image_search search;
 	struct progress *progress;     /* NULL: nobody wants to know */
 	const struct machine *machine; /* whose dumps these are; NULL: single dumps */
 };
+
+/* Whether a report is about the end, and about all of the session. */
+bool report_is_whole(const struct report_options *options);
 
 /* Of different ones, as many as are kept. memattach writes one for each module, at most. */
 #define REPORT_NOTES_MAX 1000u
@@ -179,6 +183,7 @@ struct report {
 	uint64_t lost_before; /* of a comparison: samples not taken, or not kept, by the older session or before the
 	                         time */
 	uint64_t age_ns;      /* of leaks: as it was used in the last dump */
+	double old_seconds;   /* … of all dumps, the time in which blocks were born that are older at the end */
 	bool same_session;    /* the pair is two states of one session: blocks in both cancel out */
 	bool past_unknown;    /* the history has dropped what --at or --since would need */
 	bool whole;           /* nothing of the files was left out */
@@ -252,6 +257,11 @@ size_t report_inner(const struct report *report, const struct report_row *row);
 /* What a group of functions, files, lines or modules has of its own, or in all, as a row without frames. */
 struct report_row report_group(const struct group *group, bool own);
 struct report_row report_thread(const struct report *report, const struct group *group);
+/* Where leaks are looked for (rows.leaks), the rows that have old blocks, in the order in which --leaks shows them:
+ * what leaks, what grows, the rest, each the largest first. As indices, to be freed; NULL: out of memory. */
+uint32_t *report_leaks(const struct report *report, size_t *count);
+/* How many bytes of a row's old blocks came in a second, on average over the time in which they can have come. */
+struct estimate report_leak_rate(const struct report *report, const struct report_row *row);
 struct estimate report_growth(const struct report *report, const struct report_row *row, enum report_figure figure);
 /* The same for one moment of the timeline, and for what was allocated before it. Of what is live, the intervals hold at
  * all moments together, as often as the confidence says. */

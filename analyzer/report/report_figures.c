@@ -288,6 +288,18 @@ double report_decides_after(const struct report *r, const struct report_row *row
 	return longest * leak_decides_after(row->leak, r->options.confidence);
 }
 
+struct estimate report_leak_rate(const struct report *r, const struct report_row *row)
+{
+	struct estimate x = report_interval(r, &row->leak->bytes, FIGURE_LIVE_BYTES);
+	const double part = r->old_seconds > 0 ? 1 / r->old_seconds : 0;
+
+	x.value *= part;
+	x.error *= part;
+	x.low *= part;
+	x.high *= part;
+	return x;
+}
+
 /* Rows are sorted by the figure. */
 bool report_first_is_largest(const struct report *r)
 {

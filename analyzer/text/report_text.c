@@ -223,7 +223,7 @@ static void put_report(const struct text *t, const char *name)
 		text_trust(t);
 	text_warnings(t);
 	*t->gap = false;
-	if (o->verbose || report_compares(r) || o->leaks)
+	if (o->verbose || report_compares(r))
 		put_totals(t);
 	else
 		text_totals(t);

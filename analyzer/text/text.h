@@ -86,9 +86,13 @@ void text_sessions(const struct text *t);
 void text_facts(const struct text *t);
 /* The report in a few lines: what it says in one sentence, the totals, the rows, what was seen, what to do next. */
 void text_verdict(const struct text *t);
-/* That of --diff and --since, and that of --leaks. */
+/* That of --diff and --since. */
 void text_growth_verdict(const struct text *t);
-void text_leaks_verdict(const struct text *t);
+/* That of --leaks; first: the first row that it shows, NULL: none. */
+void text_leaks_verdict(const struct text *t, const struct report_row *first);
+/* What a row is called: a leak, growing, or neither, and why; and its lines in --leaks. */
+void text_leak_called(const struct text *t, const struct report_row *row);
+void text_leak_row(const struct text *t, const struct report_row *row);
 /* A clause on who holds what a stack has: the innermost function that has a name, and some of its callers; false: there
  * is none. */
 bool text_owner(const struct text *t, const char *before, const struct report_row *row);

@@ -163,8 +163,12 @@ void text_verdict(const struct text *t)
 
 	if (!t->labels || *t->labels) /* the first line has a blank one below it */
 		putc('\n', t->out);
-	if (report_compares(r) || r->options.leaks) {
-		(r->options.leaks ? text_leaks_verdict : text_growth_verdict)(t);
+	if (r->options.leaks) {
+		text_leaks_verdict(t, r->rows.count ? r->rows.list : NULL);
+		return;
+	}
+	if (report_compares(r)) {
+		text_growth_verdict(t);
 		return;
 	}
 	if (trust == TRUST_UNKNOWN) {

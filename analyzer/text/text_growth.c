@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The first sentence of a report about growth, or about leaks. */
+/* The first sentence of a report about growth. */
 #include "base/size.h"
 #include "text/text.h"
 
@@ -56,33 +56,4 @@ void text_growth_verdict(const struct text *t)
 	put_growth(t, f, &x);
 	put_grower(t, f);
 	fprintf(t->out, "%s.\n", doubtful ? "; blocks that count as live may have been freed unseen" : "");
-}
-
-void text_leaks_verdict(const struct text *t)
-{
-	const struct report *r = t->report;
-	size_t leaks = 0, grow = 0;
-	char value[40], number[40];
-
-	for (size_t i = 0; i < r->rows.count; i++) {
-		leaks += r->rows.list[i].grown;
-		grow += r->rows.list[i].grows && !r->rows.list[i].grown;
-	}
-	if (leaks) {
-		const struct report_row *row = r->rows.list;
-		struct estimate x = report_interval(r, &row->leak->bytes, FIGURE_LIVE_BYTES);
-		fprintf(t->out, "%s %s", text_grouped((double)leaks, number),
-		        text_plural((double)leaks, "stack leaks", "stacks leak"));
-		if (row->grown && row->frame_count &&
-		    text_owner(t, leaks > 1 ? "the first, of " : "it is that of ", row))
-			fprintf(t->out, ", with about %s in old blocks", size_format(x.value, value));
-	} else if (trust_live_doubtful(&r->trust)) {
-		fputs("Frees are not seen: whether anything leaks is not known", t->out);
-	} else {
-		fputs("No stack leaks for certain", t->out);
-	}
-	if (grow)
-		fprintf(t->out, ";\n%s %s, and may", text_grouped((double)grow, number),
-		        text_plural((double)grow, "stack grows", "stacks grow"));
-	fputs(".\n", t->out);
 }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The stacks of the text report. */
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
-#include "stats/leaks.h"
 #include "base/printable.h"
 #include "output/short_name.h"
 #include "base/size.h"
@@ -16,7 +14,6 @@
 #define SOURCE_COLUMNS(t) ((t)->columns / 4 - 2)
 #define MODULE_COLUMNS 22
 #define MODULE_BESIDE 100u /* with less columns it stands only where there is no source */
-#define UNLIKELY 0.01
 
 /* One line below a stack, ready to be aligned. */
 struct line {
@@ -222,67 +219,6 @@ static void put_row_growth(const struct text *t, const struct report_row *row)
 		fputs(x.high < 0 ? "   shrunk\n" : "   not distinguishable from zero\n", t->out);
 }
 
-/* What grows may be a leak: what would tell. */
-static void put_growing(const struct text *t, const struct report_row *row)
-{
-	double seconds = report_decides_after(t->report, row);
-
-	fprintf(t->out, "%sgrows%s", t->warn, t->plain);
-	if (row->collected)
-		fputs("; may be garbage that V8 has yet to collect", t->out);
-	else if (leak_shape(row->leak) == LEAK_FILLING)
-		fputs(", more and more slowly: as a cache that fills", t->out);
-	else if (isfinite(seconds))
-		fprintf(t->out, "; a session of %.3g s tells if it is a leak", seconds);
-	else
-		fputs("; too few to tell if it is a leak", t->out);
-}
-
-/* Code that is compiled while the program runs is compiled anew at times, and what it allocates then has another stack.
- */
-static bool code_moves(const struct report *r, const struct report_row *row)
-{
-	for (size_t i = 0; i < row->frame_count; i++) {
-		size_t count;
-		const struct location *list = report_locations(r, row->frames[i], &count);
-		for (size_t k = 0; k < count; k++) {
-			const char *run = fold_run(list[k].function, list[k].file);
-			if (run && (!strcmp(run, "[jit]") || !strcmp(run, "v8::")))
-				return true;
-		}
-	}
-	return false;
-}
-
-static void put_row_leak(const struct text *t, const struct report_row *row)
-{
-	const struct report *r = t->report;
-	const struct leak_tally *k = row->leak;
-	struct estimate x = report_interval(r, &k->bytes, FIGURE_LIVE_BYTES);
-	struct estimate y = report_interval(r, &k->count, FIGURE_LIVE_COUNT);
-	char value[40], range[96];
-
-	fprintf(t->out, "%s%s%s  %s   ", t->bold, size_format(x.value, value), t->plain,
-	        text_interval(FIGURE_LIVE_BYTES, &x, range));
-	if (row->grown)
-		fprintf(t->out, "%sLEAK%s", t->warn, t->plain);
-	else if (row->grows)
-		put_growing(t, row);
-	else if (row->doubtful && leak_shape(k) != LEAK_NONE)
-		fputs("no verdict: frees are missed", t->out);
-	else if (row->p_value < UNLIKELY && leak_shape(k) == LEAK_STEP)
-		fprintf(t->out, "no leak%s: came in one go",
-		        code_moves(r, row) ? ", unless its code was compiled anew" : "");
-	else
-		fputs("growth not distinguishable from zero", t->out);
-	fprintf(t->out, "   %" PRIu64 " %s\n", k->count.samples, text_samples(k->count.samples));
-	fprintf(t->out,
-	        "      %sin %s%s  %s   in the later part %" PRIu64 " %s became old, %" PRIu64 " old %s freed%s\n",
-	        t->dim, text_grouped(y.value, value), text_unit(FIGURE_LIVE_COUNT, y.value),
-	        text_interval(FIGURE_LIVE_COUNT, &y, range), k->gained, text_samples(k->gained), k->lost,
-	        text_plural((double)k->lost, "one was", "ones were"), t->plain);
-}
-
 void text_slack(const struct text *t, const struct slack *slack)
 {
 	struct estimate x = report_slack(t->report, slack);
@@ -338,7 +274,7 @@ static void put_row(const struct text *t, size_t number, const struct report_row
 
 	fprintf(t->out, "\n%4zu. ", number);
 	if (r->options.leaks)
-		put_row_leak(t, row);
+		text_leak_row(t, row);
 	else if (report_compares(r))
 		put_row_growth(t, row);
 	else

@@ -2,7 +2,7 @@
 # They are allowed by their SHA-256, so that nothing else can run, whatever the data hold. The hash is of what stands
 # between the tags. The header has what a page begins with, up to the line that allows them.
 cmake_minimum_required(VERSION 3.20)
-set(SCRIPTS figures model flame paint table timeline page)
+set(SCRIPTS figures model flame paint table timeline leaks page)
 set(MACHINE_SCRIPTS machine) # only in the report of a folder
 set(SCRIPT_BYTES_MAX 32768)
 set(MACHINE_SCRIPT_BYTES_MAX 6144)
@@ -32,7 +32,7 @@ set(NAMES
   readSpan isDark fastest describe oldValue tellMoment groupOf fitText isAbove zoomStep hatching restOf rootOf
   nodeAt colour missing unsure tailOf tails merge interval noSum sumOf widthOf isLive reader columns groupsBy
   drawTable drawHead choose chosen standard kinds element layout strong share
-  ratio oldest unseen exactly shortName labelOf sandwich clock quiet)
+  makeLeaks leadTo ratio oldest unseen exactly shortName labelOf sandwich clock quiet)
 
 # shorten(CODE OUT)
 function(shorten code out)

@@ -1,6 +1,6 @@
 // The head, the tabs, the keys, and the state, which stands in the fragment of the address.
 
-const tabs = ['flame', 'table', 'timeline', 'about'].filter(tab => tab !== 'timeline' || head.timeline.length);
+const tabs = ['flame', 'table', 'leaks', 'timeline', 'about'].filter(tab => tab === 'leaks' ? head.leaks : tab !== 'timeline' || head.timeline.length);
 const dark = matchMedia('(prefers-color-scheme: dark)');
 const first = { tab: 'flame', figure: head.sort, dir: 'out', q: '', z: '', fn: '', hue: 'function', by: 'function', sort: 1, theme: '', span: '', kind: 'kept', of: '' };
 let state = { ...first };
@@ -115,9 +115,9 @@ function draw() {
 	$('hue').hidden = state.tab !== 'flame' || compares;
 	$('hue').textContent = 'colours: ' + state.hue;
 	$('out').hidden = !state.z && !state.q && !state.fn;
-	$('tools').hidden = state.tab === 'about' || state.tab === 'timeline';
+	$('tools').hidden = !['flame', 'table'].includes(state.tab);
 	search(regex);
-	({ flame: drawFlameTab, table: () => drawTable(state, regex), timeline: () => drawTimeline(span), about: () => {} })[state.tab](regex);
+	({ flame: drawFlameTab, table: () => drawTable(state, regex), timeline: () => drawTimeline(span) }[state.tab] || (() => {}))(regex);
 }
 
 function drawHead() {
@@ -146,12 +146,14 @@ function drawHead() {
 		button.setAttribute('role', 'tab');
 		button.onclick = () => setState({ tab });
 	}
+	if (head.leaks)
+		makeLeaks(head.leaks);
 	$('facts').textContent = head.facts;
 	$('text').textContent = new DOMParser().parseFromString(document.querySelector('noscript').textContent, 'text/html').body.textContent;
 	for (const part of document.querySelectorAll(compares ? '.heap' : '.growth'))
 		part.remove();
 	for (const part of document.querySelectorAll('[data-say]'))
-		part.textContent = { level: percent(head.confidence), limit: head.limit ? amount(head.limit, true) : '0 B', tested: names.tested, version: head.version }[part.dataset.say];
+		part.textContent = { level: percent(head.confidence), limit: head.limit ? amount(head.limit, true) : '0 B', tested: names.tested, tabs: tabs.length, version: head.version }[part.dataset.say];
 	document.body.dataset.total = head.figures.map(figure => figure.total.estimate).join(' ');
 	$('app').hidden = false;
 }

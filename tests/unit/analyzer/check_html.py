@@ -5,6 +5,7 @@
 - The totals are those of the JSON, and so are the rows of the table: by function, file and module, for bytes and for blocks, own and
   in all, also where the tree of the page is cut. What the page sums up by itself is right to a fifth of a percent, else it says so.
 - The sum of a search is that of --focus. The graph begins with its hottest function; the address says what is shown.
+- Leaks are those of --leaks.
 - A span of the timeline shows what --since and --at do; it is drawn by mouse, finger and keys.
 - Functions whose names are markup are text. A stack of 512 functions is drawn to its end.
 """
@@ -220,6 +221,40 @@ class Checks:
                 while not page.value(f"!document.getElementById('{tab}').hidden"):
                     pass
             assert not page.value("new URLSearchParams(location.hash.slice(1)).get('q')")
+
+    def check_leaks(self):
+        """Each row is that of --leaks, which says the same of it; a click leads to its stack in the graph. A page that --leaks asks for has the same."""
+        called = set()
+        for seed in self.seeds:
+            stacks = [stack for stack in self.report("--leaks", "--top=0", seed)["stacks"] if stack["leak"]["samples_older"]]
+            text = " ".join(self.analyze("--leaks", "--top=0", seed).decode().split())
+            for more in ([], ["--leaks"]):
+                shown = self.show("tab=leaks", *more, seed)
+                assert [row.split() for row in re.findall(r'<tr[^>]* data-leak="([^"]*)"', shown.text)] == [
+                    [str(word) for word in (2 if leak["leaks"] else int(leak["grows"]), *whole(leak["older_bytes"]), *whole(leak["older_count"]),
+                                            *whole(leak["bytes_per_second"]), leak["samples_older"])] for leak in (stack["leak"] for stack in stacks)], seed
+                leaks = Page(self.directory / "r.html").head["leaks"]
+                assert " ".join(leaks["verdict"].split()) in text and not leaks["more"], (leaks, text)
+                assert bool(leaks["note"]) == any(stack["leak"]["history_dropped"] for stack in stacks)
+                rest = text
+                for _, verdict, *_ in leaks["rows"]:
+                    assert f" {verdict} " in rest, (verdict, text)
+                    rest = rest.split(f" {verdict} ", 1)[1]
+                    called.add(verdict)
+            shown = self.show("tab=leaks", "--since=1s", seed)
+            assert ">Table<" in shown.text and ">Leaks" not in shown.text
+        assert "LEAK" in called and len(called) > 1, called
+        seed = self.seeds[0]
+        report = self.report("--leaks", seed)
+        first = report["stacks"][0]
+        duration, age = report["target"]["duration_seconds"], report["view"]["age_seconds"]
+        same(numbers(first["leak"]["bytes_per_second"]), [value / (duration - age) for value in numbers(first["leak"]["older_bytes"])], seed)
+        with Driven(self.written(seed), "tab=leaks&span=0-3", str(self.directory / "leaks")) as page:
+            assert page.value("document.getElementById('tab-leaks').textContent") == "Leaks (1)"
+            page.value("document.querySelector('#leaklist tbody td').click()")
+            assert not page.value("document.getElementById('flame').hidden")
+            frame, detail = report["frames"][first["frames"][0]], page.value("document.getElementById('detail').innerText")
+            assert f"+{frame['address']}" in detail and f"{first['samples_live']} samples" in detail, (frame, detail)
 
     def check_rows_lead_to_the_graph(self):
         """A click on a file or a module searches for it: the graph has what the row said."""

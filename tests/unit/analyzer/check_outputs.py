@@ -339,7 +339,7 @@ class Checks:
 
     def check_refusals(self):
         stacks = {"pprof", "otlp", "collapsed", "speedscope", "dhat"}
-        refused = {"--by=function": stacks | {"html"}, "--by=thread": stacks | {"html"}, "--leaks": stacks | {"html"}, "--plan=5": stacks | {"html"},
+        refused = {"--by=function": stacks | {"html"}, "--by=thread": stacks | {"html"}, "--leaks": stacks, "--plan=5": stacks | {"html"},
                    "--timeline": stacks, "--timeline=5": stacks, "--since=1s": {"dhat"}, "--depth=2": {"dhat"}}
         self.clear()
         for option, formats in refused.items():

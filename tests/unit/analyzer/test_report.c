@@ -258,7 +258,7 @@ static void test_one_is_not_many(void **state)
 	b = dump_builder_stack(&m.b, frames_b, 2, 0);
 	dump_builder_sample(&m.b, b, 100, 1, 1);
 	make(&m, (struct report_options){ .leaks = true });
-	assert_non_null(strstr(m.text, "in 1 block  exact   in the later part"));
+	assert_non_null(strstr(m.text, "in 1 block  exact\n      in the later part"));
 	done(&m);
 }
 
