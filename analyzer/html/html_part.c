@@ -78,15 +78,17 @@ static int put_tree(const struct html_tree *t, unsigned number, FILE *out)
 	return 0;
 }
 
-/* As much of the tree as there is room for behind the head. */
+/* As much of the tree as there is room for behind the head. 1: none at all. */
 static int put_part(const struct report *part, const char *name, unsigned number, bool same, size_t limit, FILE *out)
 {
 	struct html_tree tree = { 0 };
 	int s = put_head(part, name, number, same, limit, out);
 	long used = s || fflush(out) ? 0 : ftell(out);
 
-	if (s || used < 0 || (size_t)used + TAGS_BYTES > limit)
+	if (s || used < 0)
 		return s;
+	if ((size_t)used + TAGS_BYTES > limit)
+		return 1;
 	s = html_tree_init(&tree, part);
 	s = s ? s : html_tree_fit(&tree, limit - (size_t)used - TAGS_BYTES);
 	s = s ? s : put_tree(&tree, number, out);

@@ -154,6 +154,19 @@ const struct location *source_places_find(const struct images *images, uint64_t 
 	return source_places_have(images, place) ? &images->sources.list[PLACE_OFFSET(place)]->location : NULL;
 }
 
+const char *source_places_jdk(const struct images *images, uint64_t place)
+{
+	static const char *const jdk[] = { "java.", "javax.", "jdk.", "sun.", "com.sun." };
+	const char *package = images->list[PLACE_IMAGE(place)].path;
+
+	if (source_places_language(images, place) != IMAGE_JAVA)
+		return NULL;
+	for (size_t i = 0; i < sizeof jdk / sizeof jdk[0]; i++)
+		if (!strncmp(package, jdk[i], strlen(jdk[i])))
+			return package;
+	return NULL;
+}
+
 const char *source_places_short(const struct source_places *p, const char *file)
 {
 	size_t n = p->root ? strlen(p->root) : 0;

@@ -12,6 +12,8 @@
 
 #define NAME_COLUMNS 24 /* that a name should have before columns are left out for it */
 #define HEAD_TEXT 512
+#define WIDE_COLUMNS 110u
+#define NARROW_TREND 5u
 #define HEAD_LINES 4u  /* with the names of the columns */
 #define LEAST_LINES 8u /* below, the head is the names of the columns alone */
 #define WINDOW_LEAST_S 2.0
@@ -171,21 +173,23 @@ static void head_session(const struct live_frame *f, char out[HEAD_TEXT])
 	         f->choice.paused ? "  PAUSED" : "");
 }
 
-/* A bar for each look, in relation to the highest. */
-static void trend_text(const struct live_frame *f, char out[4 * LIVE_TREND])
+/* A bar for each of the last looks, in relation to the highest of them. */
+static void trend_text(const struct live_frame *f, size_t bars_most, char out[4 * LIVE_TREND])
 {
 	static const char *const bars[] = { "\u2581", "\u2582", "\u2583", "\u2584",
 		                            "\u2585", "\u2586", "\u2587", "\u2588" };
 	double most = 0;
 
+	size_t first = f->trend_count > bars_most ? f->trend_count - bars_most : 0;
 	out[0] = 0;
-	for (size_t i = 0; i < f->trend_count; i++)
+	for (size_t i = first; i < f->trend_count; i++)
 		most = fmax(most, f->trend[i]);
-	for (size_t i = 0; most > 0 && i < f->trend_count && i < LIVE_TREND; i++)
+	for (size_t i = first; most > 0 && i < f->trend_count && i < LIVE_TREND; i++)
 		strcat(out, bars[(size_t)fmin(7, f->trend[i] / most * 8)]);
 }
 
-static void head_totals(const struct live_frame *f, char out[HEAD_TEXT])
+/* What a narrow screen cuts off comes last. */
+static void head_totals(const struct live_frame *f, size_t columns, char out[HEAD_TEXT])
 {
 	const struct live_stack *total = &f->heap->total;
 	const struct live_line line = live_line_of(f, &f->rows->total);
@@ -198,11 +202,11 @@ static void head_totals(const struct live_frame *f, char out[HEAD_TEXT])
 	if (line.kept >= 0)
 		snprintf(kept, sizeof kept, ", %.0f %% kept", 100 * fmin(1, line.kept));
 	if (private_bytes)
-		snprintf(private, sizeof private, "  private memory %s", size_format((double)private_bytes, size));
-	trend_text(f, trend);
-	snprintf(out, HEAD_TEXT, "live %s (%s)  allocated %s%s%s%s%s%s", size_format(line.live.value, live),
-	         text_interval(FIGURE_LIVE_BYTES, &line.live, range), size_format(total->allocated, allocated), kept,
-	         grows, private, trend[0] ? "  " : "", trend);
+		snprintf(private, sizeof private, "  private %s", size_format((double)private_bytes, size));
+	trend_text(f, columns < WIDE_COLUMNS ? NARROW_TREND : LIVE_TREND, trend);
+	snprintf(out, HEAD_TEXT, "live %s (%s)%s%s%s%s  allocated %s%s", size_format(line.live.value, live),
+	         text_interval(FIGURE_LIVE_BYTES, &line.live, range), trend[0] ? " " : "", trend, grows, private,
+	         size_format(total->allocated, allocated), kept);
 }
 
 /* What the figures lack. */
@@ -228,7 +232,7 @@ static void head_view(const struct live_frame *f, char out[HEAD_TEXT])
 	double window = live_heap_window(f->heap);
 	char growth[64];
 
-	snprintf(growth, sizeof growth, "growth of the last %.0f s, ~ may be chance", window);
+	snprintf(growth, sizeof growth, "growth of %.0f s, ~ may be chance", window);
 	if (f->choice.typing)
 		snprintf(out, HEAD_TEXT, "/%s_  rows with this text; Enter keeps it, Esc clears", f->choice.filter);
 	else if (f->notice)
@@ -324,7 +328,7 @@ static void put_head(const struct live_frame *f, size_t columns, size_t lines, b
 	if (lines >= LEAST_LINES) {
 		head_session(f, text);
 		live_screen_line(text, columns, out);
-		head_totals(f, text);
+		head_totals(f, columns, text);
 		live_screen_line(text, columns, out);
 		head_view(f, text);
 		live_screen_line(text, columns, out);
@@ -381,7 +385,7 @@ void live_screen_last(const struct live_frame *f, FILE *out)
 
 	head_session(f, text);
 	put_cut(text, LAST_COLUMNS, "\n", out);
-	head_totals(f, text);
+	head_totals(f, LAST_COLUMNS, text);
 	put_cut(text, LAST_COLUMNS, "\n", out);
 	live_line_head(LAST_COLUMNS, out);
 	fputs("\n", out);

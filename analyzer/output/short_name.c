@@ -82,6 +82,15 @@ static size_t columns_of(const char *text)
 	return n;
 }
 
+/* a::(anonymous namespace)::f -> a::f */
+static void drop_anonymous(char *name)
+{
+	static const char word[] = "(anonymous namespace)::";
+
+	for (char *s = name; (s = strstr(s, word));)
+		memmove(s, s + sizeof word - 1, strlen(s + sizeof word - 1) + 1);
+}
+
 /* f(a, b) const -> f(…) const */
 static void drop_parameters(char *name)
 {
@@ -130,6 +139,7 @@ void short_name(const char *name, size_t columns, char *out, size_t size)
 	char text[NAME_BYTES];
 
 	short_name_templates(name, text, sizeof text);
+	drop_anonymous(text);
 	if (columns_of(text) > columns)
 		drop_parameters(text);
 	short_name_cut(text, columns);

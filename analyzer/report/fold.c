@@ -108,7 +108,7 @@ bool fold_is_called(const char *function, const char *name)
 static size_t without_suffixes(const char *name, size_t n)
 {
 	static const char *const suffixes[] = { "_usable", "_internal", "_impl",  "_aligned", "_array", "array",
-		                                "_n",      "_safe",     "_flags", "_bytes",   "_zero" };
+		                                "_n",      "_safe",     "_flags", "_bytes",   "_zero",  "_raw" };
 
 	for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
 		size_t length = strlen(suffixes[i]);
@@ -177,6 +177,7 @@ bool fold_is_wrapper(const char *function)
 		"ReallocateHeap",
 		"resource_allocate_bytes",
 		"Arena::grow",
+		"ChunkPool::allocate",
 		"PyDataMem_",
 		"PyMem_",
 		"apr_pool_create",

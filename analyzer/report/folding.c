@@ -100,14 +100,22 @@ const char *folding_kind(const struct report *r, uint64_t place, const struct lo
 	                                                : NULL;
 }
 
-static bool first_python(const struct report *r, const struct report_row *row, struct report_own *own)
+/* The first line of Python or Java, of Java the first one that is not in the JDK, if there is one. */
+static bool first_source(const struct report *r, const struct report_row *row, struct report_own *own)
 {
-	for (uint32_t i = 0; i < row->frame_count; i++)
-		if (source_places_have(&r->images, row->frames[i])) {
+	bool found = false;
+
+	for (uint32_t i = 0; i < row->frame_count; i++) {
+		if (!source_places_have(&r->images, row->frames[i]))
+			continue;
+		const bool library = source_places_jdk(&r->images, row->frames[i]);
+		if (!found || !library)
 			*own = (struct report_own){ i, 0 };
-			return true;
-		}
-	return false;
+		found = true;
+		if (!library)
+			break;
+	}
+	return found;
 }
 
 static struct report_own first_own(const struct report *r, const struct report_row *row)
@@ -136,11 +144,11 @@ struct report_own report_own(const struct report *r, const struct report_row *ro
 	struct report_own own = { 0, 0 };
 	enum group_by by = r->options.by;
 
-	if ((by == BY_LINE || by == BY_FILE) && first_python(r, row, &own))
+	if ((by == BY_LINE || by == BY_FILE) && first_source(r, row, &own))
 		return own;
 	if (r->options.show_std || by == BY_MODULE || !r->symbols)
 		return own;
-	if (!r->options.native && first_python(r, row, &own))
+	if (!r->options.native && first_source(r, row, &own))
 		return own;
 	return first_own(r, row);
 }

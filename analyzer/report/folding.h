@@ -5,7 +5,8 @@
  * - At the inner end those of the allocator go, up to the first function that is none: functions that are named so or
  *   given by --alloc-fn, the standard library's, and functions without a name that are met as the innermost one below
  *   many callers in their own module, or that stand between such.
- * - Below a line of Python native frames become one, that of the package.
+ * - Below a line of Python native frames become one, that of the package; below a line of Java, those of the JDK and
+ *   native ones.
  * - Further out, several frames of the standard library in a row become one, so do those of V8, and of code without
  *   a name that the process has made.
  *

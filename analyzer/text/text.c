@@ -81,19 +81,6 @@ size_t text_columns(const char *text)
 	return n;
 }
 
-const char *text_package(const struct images *images, uint64_t place)
-{
-	static const char *const jdk[] = { "java.", "javax.", "jdk.", "sun.", "com.sun." };
-	const char *package = images->list[PLACE_IMAGE(place)].path;
-
-	if (source_places_language(images, place) != IMAGE_JAVA)
-		return NULL;
-	for (size_t i = 0; i < sizeof jdk / sizeof jdk[0]; i++)
-		if (!strncmp(package, jdk[i], strlen(jdk[i])))
-			return package;
-	return NULL;
-}
-
 const char *text_source(const struct images *images, uint64_t place, const struct location *l, char out[LINE_TEXT])
 {
 	const char *slash = l->file ? strrchr(l->file, '/') : NULL;
@@ -102,8 +89,8 @@ const char *text_source(const struct images *images, uint64_t place, const struc
 	if (l->file && source_places_have(images, place))
 		file = source_places_short(&images->sources, l->file);
 	out[0] = 0;
-	if (text_package(images, place))
-		snprintf(out, LINE_TEXT, "%s", text_package(images, place));
+	if (source_places_jdk(images, place))
+		snprintf(out, LINE_TEXT, "%s", source_places_jdk(images, place));
 	else if (l->file && l->line)
 		snprintf(out, LINE_TEXT, "%.*s:%d", LINE_TEXT - 16, file, l->line);
 	else if (l->file)

@@ -50,8 +50,6 @@ void text_chosen(const struct text *t);
 void text_slack(const struct text *t, const struct slack *slack);
 /* One for each character. */
 size_t text_columns(const char *text);
-/* The package of a place of the JDK, whose lines say little; NULL: it is none. */
-const char *text_package(const struct images *images, uint64_t place);
 /* That package, or the last component of a path, of Python what is below the directory of packages or of the program;
  * with its line if that is known; "" without a file. */
 const char *text_source(const struct images *images, uint64_t place, const struct location *location,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "report/deepest.h"
+#include "report/fold.h"
 #include "base/printable.h"
 #include "output/short_name.h"
 #include "base/size.h"
@@ -13,6 +14,7 @@
 #include "report/unseen.h"
 
 #define ENOUGH_SAMPLES 100u
+#define BUSY_SAMPLES 10u   /* to say who allocated, where nothing is live */
 #define MOST_OVERHEAD 25.0 /* % */
 
 #define SHARE_SAID 5e-5 /* less would be 0.00 % */
@@ -79,12 +81,19 @@ static bool is_named(const struct folded_frame *f)
 	return !f->name[0] && f->location->function && f->location->function[0] != '[';
 }
 
+/* Whether it says nothing as a caller, of what an engine runs without a name no more than that. */
+static bool is_passed(const struct folded_frame *f)
+{
+	return f->package || (f->name[0] && f->name[0] != '[') ||
+	       (!f->name[0] && (!f->location->function || fold_is_standard(f->location->function, f->location->file)));
+}
+
 /* " < caller", if it is among the first ones and the line has room for it. */
-static void put_caller(const struct text *t, const struct location *l, size_t *columns)
+static void put_caller(const struct text *t, const struct folded_frame *f, size_t *columns)
 {
 	char name[LINE_TEXT];
 
-	*columns += 3 + text_name(t->report, l->function, CALLER_COLUMNS, name);
+	*columns += 3 + text_name(t->report, f->name[0] ? f->name : f->location->function, CALLER_COLUMNS, name);
 	if (*columns <= CALLERS_COLUMNS)
 		fprintf(t->out, " < %s", name);
 }
@@ -99,10 +108,10 @@ bool text_owner(const struct text *t, const char *before, const struct report_ro
 		stack.count = 0;
 	for (size_t i = 0; i < stack.count; i++) {
 		const struct folded_frame *f = text_frame(&stack, i);
-		if (f->frame >= inner || !is_named(f))
+		if (f->frame >= inner || (owner ? is_passed(f) : !is_named(f)))
 			continue;
 		if (owner) {
-			put_caller(t, f->location, &columns);
+			put_caller(t, f, &columns);
 			continue;
 		}
 		owner = f->location;
@@ -132,6 +141,23 @@ static void put_largest(const struct text *t)
 	if (x.low < x.high)
 		fprintf(t->out, " (%s .. %s)", text_percent(x.low, low), text_percent(x.high, high));
 	fputs(" of it", t->out);
+}
+
+/* Where nothing is live: who allocated most of what came and went. Rows are sorted by that then. */
+static void put_busiest(const struct text *t)
+{
+	const struct report *r = t->report;
+	struct estimate x = report_estimate(r, &r->total, FIGURE_ALLOCATED_BYTES);
+	char value[40], share[16], low[16], high[16];
+
+	if (!report_is_live(r->options.sort) || r->total.sum[FIGURE_LIVE_COUNT].samples ||
+	    r->total.sum[FIGURE_ALLOCATED_COUNT].samples < BUSY_SAMPLES || !r->rows.count ||
+	    !r->rows.list->frame_count ||
+	    !text_owner(t, "the stack that allocated most of what came and went is that of ", r->rows.list))
+		return;
+	struct estimate part = report_share_interval(r, r->rows.list, FIGURE_ALLOCATED_BYTES);
+	fprintf(t->out, ", with %s (%s .. %s) of %s", text_percent(part.value, share), text_percent(part.low, low),
+	        text_percent(part.high, high), size_format(x.value, value));
 }
 
 /* Of whole sessions: the process, or group of them, that has most. */
@@ -183,11 +209,13 @@ void text_verdict(const struct text *t)
 		fputs(report_is_live(f) ? "Of what was allocated since the attach, " : "Since the attach, ", t->out);
 	if (!r->total.sum[f].samples) {
 		if (x.high > 0)
-			fprintf(t->out, "no sample %s: it is less than %s%s.\n",
+			fprintf(t->out, "no sample %s: it is less than %s%s",
 			        report_is_live(f) ? "is live" : "was taken", size_format(x.high, value),
 			        level_text(r, &x, level));
 		else
-			fprintf(t->out, "nothing %s.\n", report_is_live(f) ? "is live" : "was allocated");
+			fprintf(t->out, "nothing %s", report_is_live(f) ? "is live" : "was allocated");
+		put_busiest(t);
+		fputs(".\n", t->out);
 		return;
 	}
 	if (x.exact)
@@ -375,7 +403,7 @@ static const char *rate_option(double rate, char text[40])
 }
 
 /* What brings as many samples as figures need that are known to a fifth. */
-static void put_more(const struct text *t)
+static void put_more(const struct text *t, const char *name)
 {
 	const struct report *r = t->report;
 	const struct recorded_session *s = r->sessions;
@@ -383,6 +411,10 @@ static void put_more(const struct text *t)
 	double more = (double)ENOUGH_SAMPLES / (double)(samples ? samples : 1);
 	char number[40], rate[40];
 
+	if (!samples && r->total.sum[FIGURE_ALLOCATED_COUNT].samples >= ENOUGH_SAMPLES) {
+		fprintf(t->out, "Next: memanalyze --sort allocated-bytes %s (what came and went)\n", name);
+		return;
+	}
 	if (more <= 1 || r->largest_rate <= 1 || !s->duration_ns || filter_any(&r->options.filter))
 		return;
 	fprintf(t->out, "Next: %s %s %s few: record for %.0f s, or with --rate %s",
@@ -425,5 +457,5 @@ void text_next(const struct text *t, const char *name)
 		return;
 	put_views(t, is_plain(name) ? name : "DUMP");
 	if (!report_compares(r) && !r->options.leaks)
-		put_more(t);
+		put_more(t, is_plain(name) ? name : "DUMP");
 }

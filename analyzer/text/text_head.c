@@ -371,7 +371,7 @@ static size_t put_notes(const struct text *t, bool stacks)
 			continue;
 		}
 		bool told = kind == DUMP_NOTE_OTHER || kind == DUMP_NOTE_FULL;
-		text_warning(t, stacks ? "stacks" : told ? "" : "not seen", r->notes[i].text);
+		text_warning(t, stacks ? "stacks" : told ? "note" : "not seen", r->notes[i].text);
 	}
 	return more;
 }

@@ -76,8 +76,8 @@ static void make_line(const struct text *t, uint64_t place, const struct locatio
 		snprintf(raw, sizeof raw, "0x%" PRIx64, PLACE_OFFSET(place));
 	line->function_columns = text_name(r, raw, FUNCTION_COLUMNS(t), line->function);
 	raw[0] = 0;
-	if (!r->options.full_names && text_package(&r->images, place))
-		snprintf(raw, sizeof raw, "%s", text_package(&r->images, place));
+	if (!r->options.full_names && source_places_jdk(&r->images, place))
+		snprintf(raw, sizeof raw, "%s", source_places_jdk(&r->images, place));
 	else if (l->file && l->line)
 		snprintf(raw, sizeof raw, "%s:%d", short_path(r, place, l->file), l->line);
 	else if (l->file)

@@ -51,7 +51,8 @@ static void put_images(const struct text *t, const double *shares)
 void text_unnamed(const struct text *t)
 {
 	const struct report *r = t->report;
-	enum report_figure f = r->options.sort;
+	/* Where nothing is live, the first sentence is about what was allocated. */
+	enum report_figure f = r->total.sum[r->options.sort].samples ? r->options.sort : FIGURE_ALLOCATED_BYTES;
 	AUTO_FREE double *shares = calloc(r->images.count + 1, sizeof *shares);
 
 	if (!shares || !r->symbols || report_compares(r) || r->options.leaks)

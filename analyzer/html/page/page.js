@@ -126,7 +126,9 @@ function drawHead() {
 			make('div', $('notes'), line.replace(/\s+/g, ' ').trim(), className);
 	};
 	document.title = head.target.trim().split('\n')[0];
-	$('verdict').textContent = head.verdict.trim().replace(/\s+/g, ' ');
+	// On a phone its last clause is shown, which says who holds it.
+	for (const clause of head.verdict.trim().split(/(?<=;)\n/))
+		make('span', $('verdict'), clause.replace(/\s+/g, ' ') + ' ');
 	$('target').textContent = head.target.trim().replace(/\s{2,}/g, ' \u00b7 ');
 	head.figures.forEach((figure, f) => {
 		make('button', $('totals')).onclick = () => setState({ figure: f, z: '' });

@@ -110,7 +110,7 @@ function fitText(context, text, width) {
 
 // Without what only tells overloads apart.
 function shortName(name) {
-	let short = name.replace(/ \[clone.*/, '');
+	let short = name.replace(/ \[clone.*|\(anonymous namespace\)::/g, '');
 	for (let before; before !== short && !/^[<(]/.test(name);) {
 		before = short;
 		short = short.replace(/(\w)<[^<>]*>/g, '$1').replace(/([^:])\((?!anonymous)[^()]*\)( const)?$/, '$1');

@@ -248,6 +248,7 @@ def check_numbers(text, report, whole, where):
         general |= known(report, rest_of_groups(report, whole["groups"], 1 if "--top=1" in where else 20))
     if whole["stacks"]:
         general |= set(as_percent(whole["stacks"][0]["share"]).split("|"))  # the verdict
+        general |= known(report, whole["stacks"][0].get("leak"))
     for value in derived(report, report):
         general.update(spellings(value))
     name_at = 50 if report.get("by") in ("thread", "size", "lifetime", "residency") else 57

@@ -96,6 +96,8 @@ static void test_wrappers_of_allocators(void **state)
 		"node::NodeArrayBufferAllocator::AllocateUninitialized(unsigned long)",
 		"ut_allocator<unsigned char, true>::allocate(unsigned long, unsigned char const*)",
 		"alloc_root",
+		"ChunkPool::allocate(unsigned long, AllocFailStrategy::AllocFailEnum)",
+		"Binary_string::realloc_raw(unsigned long)",
 		"xmalloc.constprop.0",
 		"xmalloc [clone .isra.0]",
 		"(anonymous namespace)::pool_malloc(int)",

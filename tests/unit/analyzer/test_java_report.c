@@ -144,11 +144,52 @@ static void test_text_names_packages_of_the_jdk_and_lines_of_others(void **state
 	(void)state;
 	make_hotspot(&b, &r, (struct report_options){ .symbols = true });
 	char *text = text_of(&r);
+	/* Who asked the JDK for it leads. */
+	assert_non_null(strstr(text, "of Frames.decode (Frames.java:31) < "));
+	assert_non_null(strstr(text, " java.nio (3 frames)\n"));
+	assert_null(strstr(text, "DirectByteBuffer"));
+	assert_non_null(strstr(text, "Frames.java:31"));
+	assert_null(strstr(text, "\x1b[1m"));
+	free(text);
+	report_done(&r);
+	dump_builder_done(&b);
+	make_hotspot(&b, &r, (struct report_options){ .symbols = true, .show_std = true });
+	text = text_of(&r);
 	assert_non_null(strstr(text, "DirectByteBuffer.<init>"));
 	assert_non_null(strstr(text, "java.nio"));
 	assert_null(strstr(text, "DirectByteBuffer.java"));
-	assert_non_null(strstr(text, "Frames.java:31"));
-	assert_null(strstr(text, "\x1b[1m"));
+	free(text);
+	report_done(&r);
+	dump_builder_done(&b);
+}
+
+/* Then the first sentence says who allocates, and the last line how to see it. */
+static void test_where_nothing_is_live_it_is_said_who_allocates(void **state)
+{
+	struct dump_builder b;
+	struct report r;
+
+	(void)state;
+	make_hotspot(&b, &r, (struct report_options){ .symbols = true });
+	r.options.verbose = false;
+	for (int f = FIGURE_LIVE_BYTES; f <= FIGURE_LIVE_COUNT; f++)
+		r.total.sum[f] = (struct estimate_sum){ 0 };
+	for (size_t i = 0; i < r.rows.count; i++)
+		for (int f = FIGURE_LIVE_BYTES; f <= FIGURE_LIVE_COUNT; f++)
+			r.rows.list[i].sum[f] = (struct estimate_sum){ 0 };
+	char *text = text_of(&r);
+	assert_non_null(strstr(
+		text, " nothing is live;\nthe stack that allocated most of what came and went is that of Frames.decode "
+		      "(Frames.java:31) < "));
+	free(text);
+	r.total.sum[FIGURE_ALLOCATED_COUNT].samples = 100;
+	text = text_of(&r);
+	assert_non_null(strstr(text, "\nNext: memanalyze --sort allocated-bytes "));
+	assert_null(strstr(text, "are few"));
+	free(text);
+	r.total.sum[FIGURE_ALLOCATED_COUNT].samples = 9;
+	text = text_of(&r);
+	assert_null(strstr(text, "came and went"));
 	free(text);
 	report_done(&r);
 	dump_builder_done(&b);
@@ -228,6 +269,7 @@ int main(void)
 		cmocka_unit_test(test_json_says_the_language),
 		cmocka_unit_test(test_interpreted_frames_that_nobody_looks_after_have_no_names),
 		cmocka_unit_test(test_text_names_packages_of_the_jdk_and_lines_of_others),
+		cmocka_unit_test(test_where_nothing_is_live_it_is_said_who_allocates),
 		cmocka_unit_test(test_java_names_come_later),
 	};
 

@@ -444,10 +444,10 @@ static void scene_done(struct scene *s)
 	dump_builder_done(&s->b);
 }
 
-/* The head has the private memory, by the kernel, and a bar for each of the last looks. */
+/* The head has the private memory, by the kernel, and a bar for each of the last looks; in 80 columns, too. */
 static void test_head_shows_memory_and_trend(void **state)
 {
-	static const double trend[] = { 1, 2, 4 };
+	static const double trend[] = { 8, 8, 8, 1, 2, 4, 4, 4 };
 	struct scene s;
 	char *text;
 	size_t size;
@@ -455,12 +455,16 @@ static void test_head_shows_memory_and_trend(void **state)
 	(void)state;
 	scene_of(&s, 3 << 20);
 	s.frame.trend = trend;
-	s.frame.trend_count = 3;
-	FILE *out = open_memstream(&text, &size);
-	live_screen_write(&s.frame, 200, 24, false, out);
-	fclose(out);
-	assert_non_null(strstr(text, "  private memory 3.00 MiB  \u2583\u2585\u2588"));
-	free(text);
+	s.frame.trend_count = 8;
+	for (size_t columns = 80; columns <= 200; columns += 120) {
+		FILE *out = open_memstream(&text, &size);
+		live_screen_write(&s.frame, columns, 24, false, out);
+		fclose(out);
+		assert_non_null(strstr(text, columns == 80 ? ") \u2583\u2585\u2588\u2588\u2588  "
+		                                           : ") \u2588\u2588\u2588\u2582\u2583\u2585\u2585\u2585  "));
+		assert_non_null(strstr(text, "  private 3.00 MiB"));
+		free(text);
+	}
 	scene_done(&s);
 }
 

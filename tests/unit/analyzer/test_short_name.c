@@ -52,6 +52,10 @@ static void test_columns(void **state)
 	(void)state;
 	short_name("ns::class::function(first_parameter const&, second_parameter const&)", 40, out, sizeof out);
 	assert_string_equal(out, "ns::class::function(" E ")");
+	short_name("ns::(anonymous namespace)::function(int)", 40, out, sizeof out);
+	assert_string_equal(out, "ns::function(int)");
+	short_name("(anonymous namespace)::a::(anonymous namespace)::f", 40, out, sizeof out);
+	assert_string_equal(out, "a::f");
 	short_name("abcdefghijklmnopqrstuvwxyz", 10, out, sizeof out);
 	assert_string_equal(out, "abc" E "uvwxyz");
 	assert_int_equal(short_name_cut(out, 10), 10);
