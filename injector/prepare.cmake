@@ -83,7 +83,8 @@ add_library(memattach_prepare STATIC
   entry/stored_pointers.c
   touch/remote/cave.c
   arch/${MEMATTACH_ARCH}/code_references.c
-  arch/${MEMATTACH_ARCH}/code_scan.c
+  arch/code_scan.c
+  arch/${MEMATTACH_ARCH}/code_scan_part.c
   arch/${MEMATTACH_ARCH}/detour_code.c
   arch/${MEMATTACH_ARCH}/entry_code.c
   arch/${MEMATTACH_ARCH}/instruction.c

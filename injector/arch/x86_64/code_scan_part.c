@@ -8,21 +8,19 @@
  * In a program at a fixed address below 2 GiB a GOT entry could also be named by an absolute disp32 or imm32: that
  * counts as "other".
  */
-#include "arch/code_scan.h"
+#include "arch/code_scan_part.h"
 
 #include <emmintrin.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
-#include "base/grow.h"
 #include "base/sorted.h"
 
-#define CHUNK_BYTES (1u << 20)
 #define CONTEXT_BYTES 8u /* looked at before a displacement: endbr64, bnd, opcode, ModRM */
 #define IMMEDIATE_MAX 4u
-#define LOOK_UP_COST 64u /* units of the budget */
+
+/* What is looked at before a displacement; the three bytes that one may reach over. */
+const struct code_scan_reach code_scan_reach = { .before = CONTEXT_BYTES, .after = 3, .look_up_cost = 64 };
 
 static int32_t load32(const uint8_t *p)
 {
@@ -32,47 +30,9 @@ static int32_t load32(const uint8_t *p)
 	return v;
 }
 
-/* ---- the set of GOT entries ---- */
-
-static int compare_entries(const void *a, const void *b)
-{
-	const struct code_entry *x = a, *y = b;
-
-	return (x->address > y->address) - (x->address < y->address);
-}
-
-static int compare_stubs(const void *a, const void *b)
-{
-	const struct code_stub *x = a, *y = b;
-
-	return (x->address > y->address) - (x->address < y->address);
-}
-
-static size_t entry_index(const struct code_scan *scan, uint64_t address)
-{
-	size_t low = SORTED_BELOW(scan->entries, scan->entry_count, address, address);
-
-	return low < scan->entry_count && scan->entries[low].address == address ? low : SIZE_MAX;
-}
-
-const struct code_entry *code_scan_entry(const struct code_scan *scan, uint64_t address)
-{
-	size_t i = entry_index(scan, address);
-
-	return i == SIZE_MAX ? NULL : &scan->entries[i];
-}
-
 bool code_entry_call_only(const struct code_entry *entry)
 {
 	return entry->others == 0 && (entry->calls > 0 || entry->jumps > 0);
-}
-
-static int add_stub(struct code_scan *scan, uint64_t address, size_t entry, struct err *e)
-{
-	if (!grow_list(scan->stubs, scan->stub_count))
-		return err_set(e, ENOMEM, "no memory for the code scan");
-	scan->stubs[scan->stub_count++] = (struct code_stub){ address, (uint32_t)entry };
-	return 0;
 }
 
 /* ---- references ---- */
@@ -98,7 +58,7 @@ static int note_reference(struct code_scan *scan, const uint8_t *code, size_t at
 		s->calls++;
 	} else if (indirect && code[at - 1] == 0x25) {
 		s->jumps++;
-		return add_stub(scan, address + stub_begin(code, at - 2), entry, e);
+		return code_scan_add_stub(scan, address + stub_begin(code, at - 2), entry, e);
 	} else {
 		s->others++;
 	}
@@ -115,7 +75,7 @@ static int examine(struct code_scan *scan, const uint8_t *code, size_t at, uint6
 
 	scan->looked_up++;
 	for (size_t i = 0; i < sizeof after / sizeof after[0] && !r; i++) {
-		size_t entry = entry_index(scan, next + after[i] + (uint64_t)(int64_t)displacement);
+		size_t entry = code_scan_index(scan, next + after[i] + (uint64_t)(int64_t)displacement);
 		if (entry != SIZE_MAX)
 			r = note_reference(scan, code, at, address, entry, after[i], e);
 	}
@@ -176,109 +136,21 @@ static void scan_absolute(struct code_scan *scan, const uint8_t *code, size_t by
 		return;
 	for (size_t at = from; bytes >= 4 && at <= bytes - 4; at++) {
 		uint32_t word = (uint32_t)load32(code + at);
-		size_t entry = word - low <= span ? entry_index(scan, word) : SIZE_MAX;
+		size_t entry = word - low <= span ? code_scan_index(scan, word) : SIZE_MAX;
 		if (entry != SIZE_MAX)
 			scan->entries[entry].others++;
 	}
 }
 
-/* Displacements at code[from …]; what is before from is only context. */
-static int scan_part(struct code_scan *scan, const uint8_t *code, size_t bytes, size_t from, uint64_t address,
-                     struct err *e)
+/* Displacements at code[from …], as far as the bytes go. */
+int code_scan_part(struct code_scan *scan, const uint8_t *code, size_t bytes, size_t from, size_t to, uint64_t address,
+                   struct err *e)
 {
-	if (scan->entry_count == 0 || from >= bytes)
-		return 0;
-	int r = scan_relative(scan, code, bytes, from, address, e);
+	int r = from < to ? scan_relative(scan, code, bytes, from, address, e) : 0;
+
 	if (!r)
 		scan_absolute(scan, code, bytes, from);
-	scan->bytes += bytes - from;
 	return r;
-}
-
-int code_scan_bytes(struct code_scan *scan, const uint8_t *code, size_t bytes, uint64_t address, struct err *e)
-{
-	int r = scan_part(scan, code, bytes, 0, address, e);
-
-	if (scan->stub_count)
-		qsort(scan->stubs, scan->stub_count, sizeof *scan->stubs, compare_stubs);
-	return r;
-}
-
-/* ---- a module ---- */
-
-static int scan_segment(struct code_scan *scan, const struct module_file *f, uint64_t start, uint64_t bytes,
-                        uint8_t *buffer, struct err *e)
-{
-	/* Chunks overlap by the context before and by the three bytes that a displacement may reach over. */
-	for (uint64_t done = 0; done < bytes;) {
-		uint64_t before = done < CONTEXT_BYTES ? done : CONTEXT_BYTES;
-		uint64_t part = bytes - done < CHUNK_BYTES ? bytes - done : CHUNK_BYTES;
-		uint64_t after = bytes - done - part < 3 ? bytes - done - part : 3;
-		uint64_t address = start + done - before;
-		uint64_t looked_up = scan->looked_up, stubs = scan->stub_count;
-		int r = module_file_read(f, address, buffer, before + part + after, e);
-
-		if (!r)
-			r = scan_part(scan, buffer, before + part + after, before, address, e);
-		if (!r)
-			r = budget_work(f->tm->budget, LOOK_UP_COST * (scan->looked_up - looked_up), e);
-		if (!r)
-			r = budget_take(f->tm->budget, 2 * sizeof *scan->stubs * (scan->stub_count - stubs), e);
-		if (r)
-			return r;
-		done += part;
-	}
-	return 0;
-}
-
-static int scan_segments(struct code_scan *scan, const struct module_file *f, struct err *e)
-{
-	const struct elf_module *m = f->module;
-	AUTO_FREE uint8_t *buffer = malloc(CHUNK_BYTES + 2 * CONTEXT_BYTES);
-
-	if (!buffer)
-		return err_set(e, ENOMEM, "no memory for the code scan");
-	for (size_t i = 0; i < m->phdr_count; i++) {
-		const Elf64_Phdr *p = &m->phdrs[i];
-		int r = p->p_type == PT_LOAD && p->p_flags & PF_X
-		                ? scan_segment(scan, f, m->bias + p->p_vaddr, p->p_filesz, buffer, e)
-		                : 0;
-		if (r)
-			return r;
-	}
-	return 0;
-}
-
-int code_scan_module(struct code_scan *scan, const struct module_file *f, const uint64_t *entries, size_t count,
-                     struct err *e)
-{
-	struct code_scan out = { 0 };
-
-	out.entries = calloc(count + 1, sizeof *out.entries);
-	if (!out.entries)
-		return err_set(e, ENOMEM, "no memory for the code scan");
-	for (size_t i = 0; i < count; i++)
-		out.entries[i].address = entries[i];
-	qsort(out.entries, count, sizeof *out.entries, compare_entries);
-	for (size_t i = 0; i < count; i++)
-		if (i == 0 || out.entries[i].address != out.entries[out.entry_count - 1].address)
-			out.entries[out.entry_count++].address = out.entries[i].address;
-	int r = count ? scan_segments(&out, f, e) : 0;
-	if (r) {
-		code_scan_done(&out);
-		return r;
-	}
-	if (out.stub_count)
-		qsort(out.stubs, out.stub_count, sizeof *out.stubs, compare_stubs);
-	*scan = out;
-	return 0;
-}
-
-void code_scan_done(struct code_scan *scan)
-{
-	free(scan->entries);
-	free(scan->stubs);
-	*scan = (struct code_scan){ 0 };
 }
 
 /* ---- bodies ---- */
@@ -316,31 +188,13 @@ void code_scan_branches(const uint8_t *code, size_t bytes, uint64_t address, cod
 	}
 }
 
-struct branch_to_entry {
-	const struct code_scan *scan;
-	code_call_fn fn;
-	void *context;
-};
-
-static void branch_to_entry(void *context, uint64_t destination)
-{
-	const struct branch_to_entry *b = context;
-	uint32_t entry;
-
-	if (code_scan_stub_entry(b->scan, destination, &entry))
-		b->fn(b->context, entry);
-}
-
-void code_scan_calls(const struct code_scan *scan, const uint8_t *code, size_t bytes, uint64_t address, code_call_fn fn,
+void code_scan_loads(const struct code_scan *scan, const uint8_t *code, size_t bytes, uint64_t address, code_call_fn fn,
                      void *context)
 {
-	struct branch_to_entry b = { scan, fn, context };
-
-	code_scan_branches(code, bytes, address, branch_to_entry, &b);
 	for (size_t at = 0; bytes >= 6 && at <= bytes - 6; at++) {
 		if (code[at] != 0xff || (code[at + 1] != 0x15 && code[at + 1] != 0x25))
 			continue;
-		size_t entry = entry_index(scan, address + at + 6 + (uint64_t)(int64_t)load32(code + at + 2));
+		size_t entry = code_scan_index(scan, address + at + 6 + (uint64_t)(int64_t)load32(code + at + 2));
 		if (entry != SIZE_MAX)
 			fn(context, (uint32_t)entry);
 	}
