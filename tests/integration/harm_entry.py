@@ -7,7 +7,6 @@ from harness import Session, Victim, case, check_receipt, cycle, run_memattach
 from procfs import Failure, read_text
 from reports import analyze, functions_of, stacks_with, sum_of, until
 from snapshot import Snapshot, check_same
-from harm_kills import share
 
 HOOKS = ("--hooks", "entry")
 LEFT_BLOCKS = 1000  # of entry_steps.c
@@ -169,14 +168,6 @@ def entry_hooks_keep_registers(context):
         victim.rounds_go_on()
         victim.finish()
 
-
-for short in ("storm", "signals"):
-    def killed(context, key=short):
-        """memattach is killed at some of its system calls and at random, in sessions with entry hooks."""
-        context.options = HOOKS
-        share(context, key, 20, 10)
-    killed.__name__ = f"entry_killed_{short}"
-    case()(killed)
 
 for short in ("thread_churn", "fork_storm", "cxx_exceptions", "vectors"):
     def cycles(context, name=short):

@@ -8,7 +8,7 @@ import time
 
 from cases_figures import check_exact, known_session
 from harness import Session, Victim, case, check_receipt, cycle, rootless, run_memattach
-from harm_kills import calls_of, kill_at_call, leave_session, random_kills, share, Sufferer, system_call_kills
+from harm_kills import calls_of, kill_at_call, leave_session, random_kills, Sufferer, system_call_kills
 from procfs import Maps, PATIENCE, Skip
 from reports import analyze, stacks_with
 from snapshot import Snapshot, check_same, remains
@@ -93,11 +93,10 @@ def chroot_without_proc_musl(context):
 def killed_without_proc(context):
     """memattach is killed while the loader is handed the descriptor, and at other moments."""
     sufferer = Sufferer(context, Victim(context, rootless(context, "alloc_loop")))
-    # At requests to the thread, every third of them: also between those that change its call of openat().
+    # At requests to the thread, every sixth of them: also between those that change its call of openat(). All calls: killed_at_every_call_rootless.
     tracing = ("ptrace", 101)
-    for count in range(random.randrange(1, 4), calls_of(context, sufferer, False)[tracing] + 1, 3):
+    for count in range(random.randrange(1, 7), calls_of(context, sufferer, False)[tracing] + 1, 6):
         kill_at_call(context, sufferer, False, tracing, count)
-    system_call_kills(context, sufferer, 20, False)
     random_kills(context, sufferer, context.kills // 2)
     sufferer.finish()
     sufferer.report("in a root directory without /proc")
@@ -107,12 +106,11 @@ def killed_without_proc(context):
 def killed_mapped(context):
     """memattach is killed at any moment of a session whose payload it has mapped by itself: --detach leaves nothing."""
     sufferer = Sufferer(context, Victim(context, "alloc_loop_musl"))
-    # Between its writes to the target, every third of them: also between the steps in which the payload is mapped. All of them:
+    # Between its writes to the target, every sixth of them: also between the steps in which the payload is mapped. All of them:
     # killed_at_every_call_musl.
     writing = ("pwrite64", 18)
-    for count in range(random.randrange(1, 4), calls_of(context, sufferer, False)[writing] + 1, 3):
+    for count in range(random.randrange(1, 7), calls_of(context, sufferer, False)[writing] + 1, 6):
         kill_at_call(context, sufferer, False, writing, count)
-    system_call_kills(context, sufferer, 20, False)
     system_call_kills(context, sufferer, 10, True)
     random_kills(context, sufferer, context.kills)
     sufferer.finish()
@@ -219,13 +217,6 @@ def own_loader_cycles(context):
         victim.rounds_go_on()
         assert not remains(victim.pid), remains(victim.pid)
         victim.finish()
-
-
-@case()
-def own_loader_killed(context):
-    """memattach is killed at some of its system calls and at random: the next one knows that nobody loaded this payload."""
-    context.options = OWN
-    share(context, "storm", 20, 10)
 
 
 @case()
