@@ -45,7 +45,7 @@ def wait_for_redis(port, server):
     assert said == b"+PONG\r\n+OK\r\n", said
 
 
-@case(sanitized=True)
+@case()
 def redis_under_load(context):
     """redis-server under redis-benchmark: no error on the clients' side, and the report names who holds the keys."""
     server_path = context.program("redis-server")

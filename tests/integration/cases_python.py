@@ -124,7 +124,7 @@ print("OK busy rounds=1", flush=True)
 """
 
 
-@case(sanitized=True)
+@case()
 def doctor_looks_at_busy_python(context):
     """Frames and threads that come and go under the look: it ends well each time, and takes none of that for a wrong layout."""
     victim = Victim(context, [context.program("/usr/bin/python3"), "-c", BUSY])

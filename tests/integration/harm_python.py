@@ -13,7 +13,7 @@ BUSY = str(PROGRAM.with_name("python_busy.py"))
 QUIET = {"PYTHONWARNINGS": "ignore"}
 
 
-@case(sanitized=True)
+@case()
 def python_goes_on_while_its_frames_are_walked(context):
     """At rate 1, which walks at each call of malloc: the program checks all that it computes, and is as before after each session."""
     for python in pythons(context):
