@@ -86,8 +86,9 @@ static int look(struct fleet_view *v, struct err *e)
 	return 0;
 }
 
-static int draw(const struct fleet_view *v, struct err *e)
+static void write_screen(const void *view, size_t columns, size_t lines, FILE *out)
 {
+	const struct fleet_view *v = view;
 	const struct fleet_frame frame = { .directory = v->options->directory,
 		                           .fleet = &v->fleet,
 		                           .rows = v->rows,
@@ -95,15 +96,8 @@ static int draw(const struct fleet_view *v, struct err *e)
 		                           .sort = sort_of(v),
 		                           .choice = v->choice,
 		                           .notice = v->notice[0] ? v->notice : NULL };
-	size_t columns, lines, size = 0;
-	AUTO_FREE char *text = NULL;
-	FILE *out = open_memstream(&text, &size);
 
-	if (!out)
-		return err_set(e, ENOMEM, "out of memory");
-	terminal_size(&columns, &lines);
 	fleet_screen_write(&frame, columns, lines, v->options->colour, out);
-	return fclose(out) ? err_set(e, ENOMEM, "out of memory") : terminal_write(text, size, e);
 }
 
 static int type(void *arg, char byte, struct err *e)
@@ -162,7 +156,7 @@ static int child_main(void *arg, struct err *e)
 	while (!r && !v->choice.quit) {
 		if (!v->choice.paused && now_ns(CLOCK_MONOTONIC) >= v->due_ns)
 			r = look(v, e);
-		r = r ? r : draw(v, e);
+		r = r ? r : terminal_draw(write_screen, v, e);
 		r = r ? r : live_keyboard_await(&keyboard, v->due_ns, e);
 		if (!r && v->wants_heap)
 			r = show_heap(v, e);

@@ -7,7 +7,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "live/live_guard.h"
 #include "live/live_keyboard.h"
 #include "live/live_screen.h"
@@ -198,20 +197,12 @@ static int run_batch(struct view *v, struct err *e)
 
 /* ---- on a terminal ---- */
 
-static int draw(const struct view *v, struct err *e)
+static void write_screen(const void *view, size_t columns, size_t lines, FILE *out)
 {
+	const struct view *v = view;
 	const struct live_frame frame = frame_of(v);
-	size_t columns, lines, size = 0;
-	AUTO_FREE char *text = NULL;
-	FILE *out = open_memstream(&text, &size);
 
-	if (!out)
-		return err_set(e, ENOMEM, "out of memory");
-	terminal_size(&columns, &lines);
 	live_screen_write(&frame, columns, lines, v->options->colour, out);
-	if (fclose(out))
-		return err_set(e, ENOMEM, "out of memory");
-	return terminal_write(text, size, e);
 }
 
 /* Of a row that is a sum, its largest stack. */
@@ -276,7 +267,7 @@ static int run_view(struct view *v, struct err *e)
 			if (has_ended(v))
 				v->due_ns = UINT64_MAX; /* there is nothing new to come */
 		}
-		r = draw(v, e);
+		r = terminal_draw(write_screen, v, e);
 		if (!r)
 			r = live_keyboard_await(&keyboard, v->due_ns, e);
 	}

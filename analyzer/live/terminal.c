@@ -7,6 +7,8 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+
 #define ENTER "\033[?1049h\033[?25l\033[?7l\033[2J"
 #define LEAVE "\033[0m\033[?7h\033[?25h\033[?1049l"
 #define COLUMNS_MAX 1000u
@@ -98,4 +100,17 @@ int terminal_write(const char *text, size_t bytes, struct err *e)
 		done += n > 0 ? (size_t)n : 0;
 	}
 	return 0;
+}
+
+int terminal_draw(terminal_screen_fn write_screen, const void *view, struct err *e)
+{
+	size_t columns, lines, size = 0;
+	AUTO_FREE char *text = NULL;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return err_set(e, ENOMEM, "out of memory");
+	terminal_size(&columns, &lines);
+	write_screen(view, columns, lines, out);
+	return fclose(out) ? err_set(e, ENOMEM, "out of memory") : terminal_write(text, size, e);
 }

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "base/err.h"
 
@@ -29,5 +30,8 @@ void terminal_size(size_t *columns, size_t *lines);
 
 /* All of it, to standard output. -errno with a text. */
 int terminal_write(const char *text, size_t bytes, struct err *e) WARN_UNUSED;
+/* A screen that write_screen makes for its columns and lines, whole. */
+typedef void (*terminal_screen_fn)(const void *view, size_t columns, size_t lines, FILE *out);
+int terminal_draw(terminal_screen_fn write_screen, const void *view, struct err *e) WARN_UNUSED;
 
 #endif

@@ -3,25 +3,27 @@
 
 #include <stdatomic.h>
 
-bool live_table_next(const struct dump_writer *w, uint32_t *i, struct live_table *t)
+/* The next level of the table. */
+static bool next_table(struct live_walk *x)
 {
-	const struct dump_header *h = w->own;
+	const struct dump_writer *w = x->writer;
 
-	for (; *i < h->region_count; (*i)++) {
-		const struct dump_region *r = &h->regions[*i];
+	while (x->region < w->own->region_count) {
+		const struct dump_region *r = &w->own->regions[x->region++];
+		char *at = (char *)w->shared + r->offset;
 		if (r->kind != DUMP_REGION_LIVE)
 			continue;
-		t->tags = (_Atomic uint8_t *)w->shared + r->offset;
-		t->records =
-			(struct dump_live_record *)((char *)w->shared + r->offset + DUMP_LIVE_RECORDS_AT(r->entries));
-		t->entries = r->entries;
-		(*i)++;
+		x->table.tags = (_Atomic uint8_t *)at;
+		x->table.records = (struct dump_live_record *)(at + DUMP_LIVE_RECORDS_AT(r->entries));
+		x->table.entries = r->entries;
+		x->next = 0;
 		return true;
 	}
 	return false;
 }
 
-bool live_table_read(const struct live_table *t, uint64_t k, struct dump_live_record *record)
+/* A copy of record k, if it is complete. */
+static bool read_record(const struct live_table *t, uint64_t k, struct dump_live_record *record)
 {
 	uint64_t key = atomic_load_explicit(live_table_key(t, k), memory_order_acquire);
 
@@ -31,4 +33,16 @@ bool live_table_read(const struct live_table *t, uint64_t k, struct dump_live_re
 	record->address = key;
 	atomic_thread_fence(memory_order_acquire);
 	return atomic_load_explicit(live_table_key(t, k), memory_order_relaxed) == key;
+}
+
+bool live_walk_next(struct live_walk *x)
+{
+	do
+		while (x->next < x->table.entries) {
+			x->k = x->next++;
+			if (read_record(&x->table, x->k, &x->record))
+				return true;
+		}
+	while (next_table(x));
+	return false;
 }

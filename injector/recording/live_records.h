@@ -12,13 +12,22 @@ struct live_table {
 	uint64_t entries;
 };
 
-/* The next level from region *i on, which begins as 0; false: there is none. */
-bool live_table_next(const struct dump_writer *w, uint32_t *i, struct live_table *t);
 static inline _Atomic uint64_t *live_table_key(const struct live_table *t, uint64_t k)
 {
 	return (_Atomic uint64_t *)&t->records[k].address;
 }
-/* A copy of record k, if it is complete. */
-bool live_table_read(const struct live_table *t, uint64_t k, struct dump_live_record *record);
+
+/* A walk over all levels, which begins with the writer alone. */
+struct live_walk {
+	const struct dump_writer *writer;
+	struct live_table table;
+	uint64_t k;                     /* of this record in the table */
+	struct dump_live_record record; /* a copy of it */
+	uint32_t region;
+	uint64_t next;
+};
+
+/* The next record that is complete; false: there is none. */
+bool live_walk_next(struct live_walk *x);
 
 #endif

@@ -31,18 +31,13 @@ uint16_t live_residency_of(const struct resident_pages *pages, uint64_t address,
 void live_residency_mark(const struct dump_writer *w, const struct quick_scan *scan, const struct maps *maps)
 {
 	const uint64_t until_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) + LIVE_RESIDENCY_NS;
-	struct dump_live_record record;
-	struct live_table t;
 	uint64_t n = 0;
 
-	for (uint32_t i = 0; live_table_next(w, &i, &t);)
-		for (uint64_t k = 0; k < t.entries; k++) {
-			if (!live_table_read(&t, k, &record))
-				continue;
-			if (++n % CLOCK_EVERY == 0 && now_ns(CLOCK_THREAD_CPUTIME_ID) >= until_ns)
-				return;
-			const struct mapping *m = maps_find(maps, record.address);
-			if (m && !scan->unfinished[m - maps->list])
-				t.records[k].flags = live_residency_of(&scan->pages, record.address, record.size);
-		}
+	for (struct live_walk x = { .writer = w }; live_walk_next(&x);) {
+		if (++n % CLOCK_EVERY == 0 && now_ns(CLOCK_THREAD_CPUTIME_ID) >= until_ns)
+			return;
+		const struct mapping *m = maps_find(maps, x.record.address);
+		if (m && !scan->unfinished[m - maps->list])
+			x.table.records[x.k].flags = live_residency_of(&scan->pages, x.record.address, x.record.size);
+	}
 }

@@ -46,14 +46,10 @@ static uint64_t choose_rate(struct dump_writer *w)
 {
 	uint64_t survivors[DOUBLINGS + 1] = { 0 }, least = w->own->first_rate_bytes, kept = 0;
 	uint64_t wanted = dump_writer_live_capacity(w) / AIM;
-	struct dump_live_record record;
-	struct live_table t;
 	int best = -1;
 
-	for (uint32_t i = 0; live_table_next(w, &i, &t);)
-		for (uint64_t k = 0; k < t.entries; k++)
-			if (live_table_read(&t, k, &record))
-				survivors[doublings_of(&record, least)]++;
+	for (struct live_walk x = { .writer = w }; live_walk_next(&x);)
+		survivors[doublings_of(&x.record, least)]++;
 	for (int n = DOUBLINGS; n > 0; n--) {
 		kept += survivors[n];
 		if (kept <= wanted && ldexp((double)least, n) <= (double)RATE_MAX)
@@ -85,21 +81,16 @@ static bool give_up(const struct live_table *t, uint64_t k, const struct dump_li
 
 static uint64_t collect(struct dump_writer *w)
 {
-	struct dump_live_record record;
-	struct live_table t;
 	uint64_t n = 0;
 
-	for (uint32_t i = 0; live_table_next(w, &i, &t);)
-		for (uint64_t k = 0; k < t.entries; k++) {
-			if (!live_table_read(&t, k, &record))
-				continue;
-			const struct thinning_sample sample = thinning_of_live(&record);
-			if (thinning_rate(w->thinnings, w->thinning_count, &sample, UINT64_MAX) ||
-			    !give_up(&t, k, &record))
-				continue;
-			dump_writer_unkept(w, record.stack);
-			n++;
-		}
+	for (struct live_walk x = { .writer = w }; live_walk_next(&x);) {
+		const struct thinning_sample sample = thinning_of_live(&x.record);
+		if (thinning_rate(w->thinnings, w->thinning_count, &sample, UINT64_MAX) ||
+		    !give_up(&x.table, x.k, &x.record))
+			continue;
+		dump_writer_unkept(w, x.record.stack);
+		n++;
+	}
 	return n;
 }
 
