@@ -46,7 +46,7 @@ def case(label="integration", timeout=600, sanitized=False, alone=False):
     all processors, or what it looks at belongs to the whole machine."""
     def register(function):
         assert function.__name__ not in CASES, function.__name__
-        labels = [label, function.__module__] + ["sanitized"] * sanitized + ["alone"] * (alone or label == "stress")
+        labels = [label, function.__module__] + ["sanitized"] * sanitized + ["alone"] * (alone or label == "stress" and not sanitized)
         CASES[function.__name__] = Case(function, labels, timeout)
         return function
     return register
