@@ -100,14 +100,13 @@ def stopped_target_stays_stopped(context):
     victim.finish()
 
 
-@case()
-def alloc_loop_lazy(context):
-    once(context, "alloc_loop_lazy")
-
-
-@case()
-def alloc_loop_now(context):
-    once(context, "alloc_loop_now")
+for binding in ("lazy", "now"):
+    def bound(context, name=f"alloc_loop_{binding}"):
+        """GOT entries of each kind, which are written only where memattach is told to: glibc's functions are hooked at their entries."""
+        context.options = ("--hooks", "got")
+        once(context, name)
+    bound.__name__ = f"alloc_loop_{binding}"
+    case()(bound)
 
 
 @case()
