@@ -11,7 +11,7 @@ LEAK_BYTES = 20000
 LEAKING = {"python_leak": "^plant$", "late_leak": "^plant$", "node_leak": "ArrayBufferAllocator::Allocate", "redis_leak": "^lpInsert$"}
 
 LOAD = '''
-import http.client, os, socket, sys, time
+import http.client, os, socket, subprocess, sys, time
 errors = rounds = 0
 def http_get(port, path="/"):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
@@ -24,8 +24,11 @@ def redis(port, *words):
     with socket.create_connection(("127.0.0.1", port), timeout=30) as s:
         s.sendall(b"*%d\\r\\n%b" % (len(words), data))
         assert s.recv(100)[:1] in (b":", b"+", b"$"), words[0]
+def login():
+    if rounds % 20 == 0:
+        assert subprocess.run(["sh", "ssh.sh", "echo in"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True, timeout=60).stdout == b"in\\n"
 tries = [lambda: http_get(8001), lambda: http_get(8001, "/x.php"), lambda: http_get(8002), lambda: http_get(8003),
-         lambda: http_get(8004), lambda: redis(6001, b"INCR", b"x")]
+         lambda: http_get(8004), lambda: redis(6001, b"INCR", b"x"), login]
 leaks = open("redis_leak.times", "w")
 while True:
     for one in tries:
@@ -93,7 +96,7 @@ def app(environ, start_response):
 '''
 
 NGINX = '''
-daemon off; worker_processes 8; pid {folder}/nginx.pid; error_log stderr; user root;
+daemon off; worker_processes {workers}; pid {folder}/nginx.pid; error_log stderr; user root;
 events {{ worker_connections 256; }}
 http {{ access_log off; client_body_temp_path {folder}/b; proxy_temp_path {folder}/p; fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u;
  scgi_temp_path {folder}/s;
@@ -109,8 +112,22 @@ user = root
 group = root
 listen = {folder}/php.sock
 pm = static
-pm.max_children = 10
+pm.max_children = {workers}
 '''
+
+
+SSHD = '''
+Port 8022
+ListenAddress 127.0.0.1
+HostKey {folder}/key
+AuthorizedKeysFile {folder}/key.pub
+PermitRootLogin yes
+StrictModes no
+UsePAM no
+PidFile none
+'''
+
+SSH = "exec ssh -F none -i key -p 8022 -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR root@127.0.0.1 \"$@\"\n"
 
 
 def write(folder, name, text):
@@ -129,7 +146,7 @@ def program(*names):
     raise SystemExit(f"{names[0]} is not installed")
 
 
-def start_postgres(machine):
+def start_postgres(machine, clients=12):
     """Its own user's: postgres refuses to be root."""
     folder = os.path.join(machine.folder, "postgres")
     binaries = sorted(os.listdir("/usr/lib/postgresql"))[-1]
@@ -139,19 +156,20 @@ def start_postgres(machine):
     server = machine.start(f"{user} {tools}/postgres -D {folder}/data -k {folder} -c fsync=off -c max_connections=40", "postgres.out")
     machine.ask(f"until {user} {tools}/pg_isready -h {folder} -q; do sleep 0.2; done; {user} {tools}/createdb -h {folder} bench; "
                 f"{user} {tools}/pgbench -i -q -h {folder} bench >>{folder}.log 2>&1")
-    clients = machine.start(f"{user} {tools}/pgbench -h {folder} -c 12 -R 40 -T 100000 bench", "pgbench")
-    return [server, clients]
+    if not clients:
+        return [server]
+    return [server, machine.start(f"{user} {tools}/pgbench -h {folder} -c {clients} -R 40 -T 100000 bench", "pgbench")]
 
 
-def start_web(machine):
+def start_web(machine, workers=10):
     folder = machine.folder
     write(folder, "web/index.html", "x" * 1000)
     write(folder, "web/x.php", "<?php $a = []; for ($i = 0; $i < 500; $i++) $a[] = str_repeat('x', $i); echo count($a);")
     write(folder, "app/app.py", WSGI)
-    conf, php = write(folder, "nginx.conf", NGINX.format(folder=folder)), write(folder, "php.conf", PHP.format(folder=folder))
+    conf, php = write(folder, "nginx.conf", NGINX.format(folder=folder, workers=min(workers, 8))), write(folder, "php.conf", PHP.format(folder=folder, workers=workers))
     return [machine.start(f"{program('nginx')} -c {conf}", "nginx"),
             machine.start(f"{program('php-fpm', 'php-fpm8.2', 'php-fpm8.4')} -F -R -n -y {php}", "php"),
-            machine.start(f"{program('gunicorn')} -w 10 -b 127.0.0.1:8002 --chdir {folder}/app app:app", "gunicorn")]
+            machine.start(f"{program('gunicorn')} -w {workers} -b 127.0.0.1:8002 --chdir {folder}/app app:app", "gunicorn")]
 
 
 def start_cron(machine):
@@ -162,12 +180,23 @@ def start_cron(machine):
     return machine.start(f"{program('cron')} -f", "cron")
 
 
+def start_sshd(machine):
+    """With two users who stay; the load logs in again and again. /run is the machine's own by start_cron; so is the home, or shells would read this
+    system's."""
+    folder = machine.folder
+    write(folder, "ssh.sh", SSH)
+    machine.ask("mount -t tmpfs none /root && mkdir -p /run/sshd && ssh-keygen -q -t ed25519 -N '' -f key")
+    server = machine.start(f"{program('sshd')} -D -e -f {write(folder, 'sshd.conf', SSHD.format(folder=folder))}", "sshd")
+    machine.await_text("sshd", "Server listening")
+    return [server] + [machine.start("sh ssh.sh 'while :; do sleep 5; ls >/dev/null; done'", f"user{i}") for i in range(2)]
+
+
 def start_others(machine):
     folder, node = machine.folder, program("node")
     write(folder, "Work.java", JAVA)
     machine.ask(f"javac -d {folder} {folder}/Work.java")
     pids = [machine.start(f"{program('redis-server')} --port 6001 --save ''", "redis"),
-            start_cron(machine)]
+            start_cron(machine), *start_sshd(machine)]
     pids += [machine.start(f"{node} {write(folder, 'node.js', NODE)} {port}", f"node{port}") for port in (8004, 8005, 8006)]
     pids += [machine.start(f"{program('java')} -Xmx64m -cp {folder} Work", f"java{i}") for i in range(2)]
     # Shells that start a process each second.

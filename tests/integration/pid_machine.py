@@ -81,7 +81,7 @@ class Machine:
         self.check_clean()
 
     def check_clean(self):
-        holders, _ = self.ask("grep -l memattach /proc/[0-9]*/maps")
+        holders, _ = self.ask("grep -l memattach /proc/[0-9]*/maps; ls -l /proc/[0-9]*/fd 2>/dev/null | grep memfd:memattach")
         assert not holders, holders
 
     def finish_victims(self):
