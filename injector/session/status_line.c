@@ -100,12 +100,13 @@ static void add_live(struct line *l, struct estimate e)
 /* What comes first is most important; what does not fit is left out. */
 void status_line_show(struct session *s)
 {
-	struct line line = { .width = say_status_width() };
+	struct line line = { 0 };
 	struct estimate_sum sum = { 0 };
 	char time[STATUS_LINE_TIME], file[SIZE_TEXT], rate[SIZE_TEXT];
 
 	if (!status_line_wanted(s))
 		return;
+	line.width = say_status_width();
 	add(&line, "%s  %llu samples", status_line_time(monotonic_ns() - s->recording.started_ns, time),
 	    (unsigned long long)dump_writer_counter(&s->recording.dump, DUMP_COUNTER_samples_taken));
 	if (live_sum(&s->recording.dump, &sum))

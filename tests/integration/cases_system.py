@@ -204,6 +204,29 @@ def system_keeps_to_its_size(context):
     check_alive(machine, leaks)
 
 
+def reads_of(machine, supervisor, seconds):
+    """How many read calls the one session of this memattach makes in so many seconds."""
+    session = machine.ask(f"pgrep -P {supervisor}")[0][0]
+    counts = machine.ask(f"grep syscr /proc/{session}/io; sleep {seconds}; grep syscr /proc/{session}/io")[0]
+    return int(counts[1].split()[1]) - int(counts[0].split()[1])
+
+
+@case()
+def system_lets_sleep(context):
+    """A process that does not run is not looked at again and again: its session renews its lease, no more. It is profiled all the same when it wakes up."""
+    machine = Machine(context)
+    sleeping = machine.start("sh -c 'sleep 100000; :'", "sleeping")
+    supervisor = machine.system("--name", "sh")
+    machine.await_text("system", rf"^attached to {sleeping} ")
+    machine.ask("sleep 13")
+    # A tick each 3 s: one read each, and a whole look each 10 s. With a whole look each time it was 44.
+    reads = reads_of(machine, supervisor, 18)
+    assert reads <= 35, reads
+    machine.ask(f"kill -INT {supervisor}")
+    assert machine.end_of(supervisor) == 0, machine.text("system")
+    machine.check_clean()
+
+
 def kill_again_and_again(context, kills):
     """Each time memattach --system is killed at a random moment, alone or with all of its sessions; one command cleans up."""
     machine = Machine(context)

@@ -54,6 +54,7 @@ struct follower {
 		next_python_ns, fast_until_ns, quiet_from_ns;
 	uint64_t tick_ns;
 	uint64_t taken;   /* samples, at the last tick */
+	uint64_t cpu_ns;  /* of the process, at the last tick that was idle */
 	uint32_t watched; /* of session_watch */
 	bool said_no_thinning, said_abandoned;
 };
@@ -188,12 +189,11 @@ static bool execed(struct session *s)
 	uint64_t magic;
 	struct err ignored;
 
-	if (!s->payload.session || !target_alive(&s->target))
-		return false;
-	if (target_read_u64(&s->memory, s->payload.session, &magic, &ignored) == 0 && magic == CONTROL_MAGIC)
+	if (!s->payload.session ||
+	    (target_read_u64(&s->memory, s->payload.session, &magic, &ignored) == 0 && magic == CONTROL_MAGIC))
 		return false;
 	/* The program may have written there, or unmapped it. */
-	return !session_payload_is_mapped(s) && target_alive(&s->target);
+	return target_alive(&s->target) && !session_payload_is_mapped(s) && target_alive(&s->target);
 }
 
 static void make_room(struct follower *f)
@@ -257,6 +257,17 @@ static void note_private(struct session *s)
 		atomic_store_explicit(&s->options.share->private_bytes, bytes, memory_order_relaxed);
 }
 
+/* One of many sessions, whose process has not run since the last tick: nothing of it has changed. Seldom it is looked
+ * at all the same. */
+static bool is_asleep(struct follower *f, uint64_t now)
+{
+	uint64_t cpu_ns = f->tick_ns == TICK_IDLE_NS ? target_cpu_ns(&f->s->target) : 0;
+	bool asleep = cpu_ns && cpu_ns == f->cpu_ns && now < f->next_threads_ns;
+
+	f->cpu_ns = cpu_ns;
+	return asleep;
+}
+
 /* One tick. 1: the session has ended. */
 static int tick(struct follower *f, enum session_end *end, struct err *e)
 {
@@ -285,6 +296,10 @@ static int tick(struct follower *f, enum session_end *end, struct err *e)
 	int rc = set_timer(f, tick_length(f, now), e);
 	if (rc < 0)
 		return rc;
+	if (is_asleep(f, now)) {
+		dump_writer_renew(&s->recording.dump, SESSION_LEASE_NS);
+		return 0;
+	}
 	if (now >= f->next_renewal_ns) {
 		f->next_renewal_ns = now + RENEW_NS;
 		if (execed(s)) {
