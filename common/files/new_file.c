@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 #include "files/new_file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "files/file_place.h"
 #include "files/owner.h"
+
+#define BEFORE ".memattach-"
+#define AFTER ".part"
+#define DIGITS 16
+#define OLD_S 3600
 
 /* Not by a number of a process: those of several containers are the same in a directory that they share, and can be
  * foreseen. */
@@ -22,7 +31,7 @@ void new_file_choose_name(struct new_file *file)
 		number = (uint64_t)now.tv_nsec << 32 ^ (uint64_t)now.tv_sec << 20 ^ (uint64_t)getpid();
 	}
 	*file = (struct new_file){ .named = false };
-	snprintf(file->temporary, sizeof file->temporary, ".memattach-%016llx.part", (unsigned long long)number);
+	snprintf(file->temporary, sizeof file->temporary, BEFORE "%0*llx" AFTER, DIGITS, (unsigned long long)number);
 }
 
 int new_file_open(struct new_file *file, int directory, mode_t mode)
@@ -73,4 +82,27 @@ void new_file_remove(struct new_file *file, int directory)
 	if (file->named)
 		unlinkat(directory, file->temporary, 0);
 	file->named = false;
+}
+
+static bool is_temporary(const char *name)
+{
+	const char *digits = name + strlen(BEFORE);
+
+	return strncmp(name, BEFORE, strlen(BEFORE)) == 0 && strspn(digits, "0123456789abcdef") == DIGITS &&
+	       strcmp(digits + DIGITS, AFTER) == 0;
+}
+
+void new_file_sweep(const char *directory)
+{
+	DIR *d = opendir(directory);
+	time_t now = time(NULL);
+	struct stat st;
+
+	if (!d)
+		return;
+	for (struct dirent *entry; (entry = readdir(d));)
+		if (is_temporary(entry->d_name) && fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    S_ISREG(st.st_mode) && file_place_trusts(st.st_uid) && now - st.st_mtime > OLD_S)
+			unlinkat(dirfd(d), entry->d_name, 0);
+	closedir(d);
 }

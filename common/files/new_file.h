@@ -26,5 +26,7 @@ int new_file_name(struct new_file *file, int directory, int fd, const char *name
 int new_file_replace(struct new_file *file, int directory, int fd, const char *name) WARN_UNUSED;
 /* Removes the temporary name, if it has that. */
 void new_file_remove(struct new_file *file, int directory);
+/* Removes temporary names that nobody has written to for an hour: who was to give them their own was killed. */
+void new_file_sweep(const char *directory);
 
 #endif

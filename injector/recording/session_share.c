@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "recording/session_share.h"
 
+#include <stdio.h>
 #include <unistd.h>
 
 bool session_share_take(struct session_share *share, uint64_t bytes, bool first)
@@ -21,6 +22,14 @@ void session_share_attached(struct session_share *share)
 {
 	const uint64_t one = 1;
 
+	share->why[0] = '\0'; /* what did not keep it from attaching */
 	atomic_store_explicit(&share->attached, true, memory_order_release);
 	(void)!write(share->event, &one, sizeof one);
+}
+
+void session_share_fails(struct session_share *share, const char *why)
+{
+	if (why)
+		snprintf(share->trouble, sizeof share->trouble, "%s", why);
+	atomic_store_explicit(&share->failing, why != NULL, memory_order_release);
 }

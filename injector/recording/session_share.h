@@ -30,8 +30,11 @@ struct session_share {
 	_Atomic uint64_t cost_ns;       /* of sampling, since it attached */
 	_Atomic uint64_t cpu_ns;        /* that its process has used since then */
 	_Atomic uint64_t private_bytes; /* of its process */
+	_Atomic bool failing;           /* its dump cannot be written; trouble, which is written before, says why */
+	char trouble[256];
 	/* Written before it ends, read after that. */
-	char why[256];   /* it has not attached */
+	char why[256];   /* it has not attached; or what went wrong after that */
+	bool elsewhere;  /* the dump is in another directory, which had room */
 	unsigned after;  /* enum session_after */
 	char path[4096]; /* of the dump, "": there is none */
 	struct file_identity identity;
@@ -40,5 +43,7 @@ struct session_share {
 /* False: there is not so much left. first: for the first regions, which may come from what is kept back. */
 bool session_share_take(struct session_share *share, uint64_t bytes, bool first);
 void session_share_attached(struct session_share *share);
+/* The dump cannot be written on the disk; NULL: it can again. */
+void session_share_fails(struct session_share *share, const char *why);
 
 #endif

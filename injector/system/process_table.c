@@ -199,6 +199,17 @@ void process_table_look(struct process_table *t, uint64_t now_ns)
 	drop_ended(t);
 }
 
+void process_table_execed(const struct process_table *t, struct seen_process *p)
+{
+	struct chosen now;
+	struct err ended;
+
+	if (chosen_look(&now, p->is.pid, &ended) < 0 || now.start_ticks != p->is.start_ticks)
+		return;
+	p->is = now;
+	p->state = ++p->programs < PROCESS_PROGRAMS ? judge(t, p) : PROCESS_DONE;
+}
+
 /* ---- what follows from it ---- */
 
 static double weight(const struct seen_process *p)

@@ -56,6 +56,8 @@ struct process_table {
 
 /* Looks at all. Pointers into the list do not hold on. */
 void process_table_look(struct process_table *t, uint64_t now_ns);
+/* Its session has ended because it executes another program: which may be none to be profiled. */
+void process_table_execed(const struct process_table *t, struct seen_process *p);
 /* The one that comes next, by its size and growth; NULL: none. */
 struct seen_process *process_table_next(struct process_table *t, uint64_t now_ns);
 size_t process_table_count(const struct process_table *t, enum process_state state);

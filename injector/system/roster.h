@@ -5,7 +5,7 @@
  *
  *   memattach-system 1
  *   host NAME
- *   time BEGAN NOW           (seconds since 1970)
+ *   time BEGAN WRITTEN       (seconds since 1970)
  *   sessions COUNT
  *   unseen COUNT PID NAME WHY
  *   more COUNT               (of which no names were kept)
@@ -21,11 +21,13 @@
 struct roster {
 	char path[4096];
 	time_t began;
+	char *rows; /* that are in the file */
 };
 
-/* Chooses the name, in the directory. */
+/* Chooses the name, in the directory; what killed ones have left half written there is removed. */
 int roster_begin(struct roster *r, const char *directory, struct err *e) WARN_UNUSED;
-/* Writes it whole, in the place of what it was before. */
-int roster_write(const struct roster *r, unsigned sessions, const struct unseen *u, struct err *e) WARN_UNUSED;
+/* Writes it whole, in the place of what it was before, if it is another. */
+int roster_write(struct roster *r, unsigned sessions, const struct unseen *u, struct err *e) WARN_UNUSED;
+void roster_free(struct roster *r);
 
 #endif

@@ -22,9 +22,9 @@
 #include "launch/session_process.h"
 #include "process/memory_room.h"
 #include "process/target.h"
-#include "system/cpu_budget.h"
 #include "system/ended_dumps.h"
 #include "system/process_table.h"
+#include "system/table_budget.h"
 #include "system/roster.h"
 
 #define SECOND_NS 1000000000ull
@@ -59,7 +59,7 @@ struct supervisor {
 	struct roster roster;
 	uint64_t began_ns, looked_ns, look_ns, attach_ns, divide_ns, divided_ns, write_ns, end_ns;
 	unsigned asked;
-	bool said_all;
+	bool said_all, said_failing, said_roster;
 };
 
 /* ---- sessions ---- */
@@ -140,6 +140,11 @@ static void begin(struct supervisor *s, struct seen_process *p, uint64_t now_ns)
 	s->attaching++;
 }
 
+static void say_finish_by_hand(const struct seen_process *p)
+{
+	say_error(p->is.pid, "finish with memattach --detach -p %d", p->is.pid);
+}
+
 /* Takes out what a session has left that was killed. */
 static void begin_cleaning(struct supervisor *s, struct seen_process *p)
 {
@@ -149,6 +154,8 @@ static void begin_cleaning(struct supervisor *s, struct seen_process *p)
 	p->session = child > 0 ? child : 0;
 	p->cleaning = child > 0;
 	s->running += child > 0;
+	if (child <= 0)
+		say_finish_by_hand(p);
 }
 
 /* ---- room ---- */
@@ -208,16 +215,23 @@ static void refused(struct supervisor *s, struct seen_process *p, uint64_t now_n
 		           p->why);
 }
 
-/* It goes on with another program. */
-static void begins_anew(struct seen_process *p)
+/* What went wrong after the attach: sessions say nothing themselves. A dump that is not where it is looked for is named
+ * there. */
+static void say_trouble(struct supervisor *s, const struct seen_process *p)
 {
-	struct chosen now;
-	struct err ended;
+	const char *path = p->share->path, *slash = strrchr(path, '/');
+	char why[UNSEEN_WHY];
 
-	if (chosen_look(&now, p->is.pid, &ended) < 0 || now.start_ticks != p->is.start_ticks)
+	if (p->share->elsewhere)
+		snprintf(why, sizeof why, "there was no room for its dump; all of it is in %.*s",
+		         slash ? (int)(slash - path) : 1, slash ? path : ".");
+	else
+		snprintf(why, sizeof why, "%s", p->share->why);
+	if (!why[0])
 		return;
-	p->is = now;
-	p->state = ++p->programs < PROCESS_PROGRAMS ? PROCESS_WAITING : PROCESS_DONE;
+	unseen_add(&s->table.ended, p->is.name, p->is.pid, why);
+	if (unseen_add(&s->said, "", p->is.pid, why))
+		say_error(p->is.pid, "%s", why);
 }
 
 static void session_ended(struct supervisor *s, struct seen_process *p, int status, uint64_t cpu_ns, uint64_t now_ns)
@@ -233,13 +247,15 @@ static void session_ended(struct supervisor *s, struct seen_process *p, int stat
 		pause_after(s, cpu_ns, now_ns);
 	}
 	if (anew)
-		begins_anew(p);
+		process_table_execed(&s->table, p);
 	else if (outcome == OUTCOME_NOT_ATTACHED && !p->told)
 		refused(s, p, now_ns);
 	else if (outcome == OUTCOME_NOT_ATTACHED)
 		p->state = PROCESS_WAITING;
 	else if (outcome == OUTCOME_TOO_LATE)
 		unseen_add(&s->table.ended, p->is.name, p->is.pid, "it ended while it was attached to");
+	if (p->attached)
+		say_trouble(s, p);
 	if (p->attached)
 		s->ended[outcome == OUTCOME_NOT_ATTACHED ? OUTCOME_DONE : outcome]++;
 	else if (outcome == OUTCOME_RESIDUE || outcome == OUTCOME_KILLED)
@@ -255,7 +271,7 @@ static void cleaned(struct seen_process *p, int status)
 {
 	p->cleaning = false;
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != OUTCOME_DONE)
-		say_error(p->is.pid, "finish with memattach --detach -p %d", p->is.pid);
+		say_finish_by_hand(p);
 }
 
 static void reap(struct supervisor *s, uint64_t now_ns)
@@ -277,49 +293,6 @@ static void reap(struct supervisor *s, uint64_t now_ns)
 			else
 				session_ended(s, p, status, 1000u * cpu_us, now_ns);
 		}
-}
-
-/* ---- the budget of CPU time ---- */
-
-static double per_second(uint64_t now, uint64_t before, double seconds)
-{
-	return ((double)now - (double)before) / seconds;
-}
-
-/* What a session has used since the last time. */
-static struct cpu_use use_of(struct seen_process *p, uint64_t now_ns)
-{
-	double seconds = now_ns > p->last.at_ns ? (double)(now_ns - p->last.at_ns) / 1e9 : 1;
-	uint64_t cost_ns = p->share->cost_ns, cpu_ns = p->share->cpu_ns, bytes = p->share->private_bytes;
-	const struct cpu_use use = { .cost_ns = per_second(cost_ns, p->last.cost_ns, seconds),
-		                     .cpu_ns = per_second(cpu_ns, p->last.cpu_ns, seconds),
-		                     .growth = per_second(bytes, p->last.private_bytes, seconds) };
-
-	p->last.at_ns = now_ns;
-	p->last.cost_ns = cost_ns;
-	p->last.cpu_ns = cpu_ns;
-	p->last.private_bytes = bytes;
-	return use;
-}
-
-static void divide(struct supervisor *s, uint64_t now_ns)
-{
-	AUTO_FREE struct cpu_use *uses = calloc(s->running + 1, sizeof *uses);
-	AUTO_FREE struct session_share **shares = calloc(s->running + 1, sizeof(struct session_share *));
-	size_t count = 0;
-
-	if (!uses || !shares || !(s->options->part > 0))
-		return;
-	for (size_t i = 0; i < s->table.count; i++) {
-		struct seen_process *p = &s->table.list[i];
-		if (!p->share || !p->attached)
-			continue;
-		shares[count] = p->share;
-		uses[count++] = use_of(p, now_ns);
-	}
-	cpu_budget_divide(uses, count, s->options->part, (unsigned)sysconf(_SC_NPROCESSORS_ONLN));
-	for (size_t i = 0; i < count; i++)
-		shares[i]->limit_ppm = uses[i].limit_ppm;
 }
 
 /* ---- what it says ---- */
@@ -345,11 +318,33 @@ static void write_roster(struct supervisor *s, bool shown)
 	struct err e;
 
 	take_unseen(s, &u);
-	if (roster_write(&s->roster, s->came_about, &u, &e) < 0)
+	bool failed = roster_write(&s->roster, s->came_about, &u, &e) < 0;
+	if (failed && !s->said_roster)
 		say_error(0, "%s", e.text);
+	s->said_roster = failed;
 	if (shown)
 		say_unseen(s, &u);
 	unseen_free(&u);
+}
+
+/* Disks that are full, as sessions find them. */
+static void say_failing(struct supervisor *s)
+{
+	const struct session_share *failing = NULL;
+	unsigned count = 0;
+
+	for (size_t i = 0; i < s->table.count; i++) {
+		const struct session_share *share = s->table.list[i].share;
+		if (!share || !atomic_load_explicit(&share->failing, memory_order_acquire))
+			continue;
+		failing = share;
+		count++;
+	}
+	if (count && !s->said_failing)
+		say_error(0, "%u dumps cannot be written, as %s", count, failing->trouble);
+	else if (!count && s->said_failing)
+		say_unless(s->options->quiet, "all dumps are complete again");
+	s->said_failing = count > 0;
 }
 
 /* Of those that began before this memattach; on some machines others begin all the time. */
@@ -464,7 +459,8 @@ static void act(struct supervisor *s, uint64_t now_ns)
 	if (now_ns >= s->attach_ns)
 		attach_next(s, now_ns);
 	if (now_ns >= s->divide_ns) {
-		divide(s, now_ns);
+		table_budget_divide(&s->table, s->options->part, now_ns);
+		say_failing(s);
 		s->divide_ns = now_ns + DIVIDE_NS;
 	}
 	if (now_ns >= s->write_ns) {
@@ -580,5 +576,6 @@ enum exit_status system_run(const struct system_options *options)
 	process_table_free(&s.table);
 	ended_dumps_free(&s.dumps);
 	unseen_free(&s.said);
+	roster_free(&s.roster);
 	return status;
 }

@@ -8,11 +8,24 @@
 #include "base/grow.h"
 #include "base/printable.h"
 
-#define NUMBER_LEAST 3u /* digits: what has fewer is a size, a time or a version */
+#define NUMBER_LEAST 3u /* digits: what has fewer is a size, a time or a version, but for those of processes */
 
 static bool is_word(char c)
 {
 	return isalnum((unsigned char)c) || c == '-' || c == '_' || c == '.';
+}
+
+/* Is it the number of a process or thread, whatever its length? In a container they are small. */
+static bool is_numbered(const char *why, const char *number)
+{
+	static const char *const before[] = { "PID ", "process ", "thread ", "-p ", "user " };
+
+	for (size_t i = 0; i < sizeof before / sizeof before[0]; i++) {
+		size_t n = strlen(before[i]);
+		if ((size_t)(number - why) >= n && strncmp(number - n, before[i], n) == 0)
+			return true;
+	}
+	return false;
 }
 
 /* Numbers that stand alone become N. */
@@ -22,7 +35,8 @@ static void without_numbers(const char *why, char out[UNSEEN_WHY])
 
 	for (const char *s = why; *s && used + 1 < UNSEEN_WHY;) {
 		size_t digits = strspn(s, "0123456789");
-		bool alone = digits >= NUMBER_LEAST && (s == why || !is_word(s[-1])) && !is_word(s[digits]);
+		bool alone = digits && (digits >= NUMBER_LEAST || is_numbered(why, s)) &&
+		             (s == why || !is_word(s[-1])) && !is_word(s[digits]);
 		out[used++] = alone ? 'N' : *s;
 		s += alone ? digits : 1;
 	}
@@ -31,7 +45,8 @@ static void without_numbers(const char *why, char out[UNSEEN_WHY])
 
 static bool add(struct unseen *u, const struct unseen_row *row)
 {
-	bool new_reason = true;
+	/* When there is no room it is not known to be new. */
+	bool new_reason = u->count < UNSEEN_ROWS;
 
 	for (size_t i = 0; i < u->count; i++) {
 		if (strcmp(u->list[i].why, row->why) != 0)

@@ -27,7 +27,7 @@ struct unseen {
 	unsigned more;
 };
 
-/* True: it is the first with this reason, whatever its name. */
+/* True: it is the first with this reason, whatever its name. Without room for more rows none is. */
 bool unseen_add(struct unseen *u, const char *name, pid_t pid, const char *why);
 /* Adds all rows of another. */
 void unseen_merge(struct unseen *u, const struct unseen *other);

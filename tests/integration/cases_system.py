@@ -139,6 +139,26 @@ def system_of_those_that_fit(context):
 
 
 @case()
+def system_of_what_does_not_fit_any_more(context):
+    """--system --name: one that executes another program, which was not meant, is let alone from then on."""
+    machine = Machine(context)
+    go = os.path.join(machine.folder, "go")
+    pid = machine.start(f"sh -c 'until [ -e {go} ]; do sleep 0.1; done; exec {context.target('alloc_loop')} 1'", "execed")
+    supervisor = machine.system("--name", "sh")
+    machine.await_text("system", rf"^attached to {pid} \(")
+    machine.ask(f"touch {go}")
+    machine.await_text("execed", "^READY$")
+    machine.await_text("system", rf"^{pid} \(sh\) called execve")
+    other = machine.start("sh -c 'sleep 100000; :'", "other")
+    machine.await_text("system", rf"^attached to {other} \(")  # all were looked at since then
+    assert not machine.ask(f"grep memattach /proc/{pid}/maps")[0]
+    assert not re.search(rf"attached to {pid} \(alloc_loop", machine.text("system")), machine.text("system")
+    machine.ask(f"kill -INT {supervisor}")
+    assert machine.end_of(supervisor) == 0, machine.text("system")
+    machine.check_clean()
+
+
+@case()
 def system_session_killed(context):
     """A session that is killed is cleaned up by the supervisor; the others go on. --detach --all ends the supervisor, too."""
     machine = Machine(context)
@@ -202,6 +222,30 @@ def system_keeps_to_its_size(context):
     assert [row for row in machine.unseen() if "no room is left" in row[2] and row[1].startswith("python3")], machine.unseen()
     machine.check_clean()
     check_alive(machine, leaks)
+
+
+@case()
+def system_of_a_full_disk(context):
+    """A disk that is full is said once, not by each session; where the dumps are in the end is said, and in the list of the machine, too."""
+    machine = Machine(context)
+    other = os.path.join(machine.folder, "other")
+    machine.ask(f"mkdir {other} && export TMPDIR={other} && mount -t tmpfs -o size=160k none {machine.dumps}")
+    victims = [machine.victim("alloc_loop", "1") for _ in range(3)]
+    supervisor = machine.system("-r", "4k", "--name", "alloc_loop")
+    machine.await_text("system", r"^attached to \d+ \(alloc_loop\)$", count=3)
+    machine.await_text("system", "dumps cannot be written, as")
+    machine.ask(f"kill -INT {supervisor}")
+    assert machine.end_of(supervisor) == 0, machine.text("system")
+    said = machine.text("system")
+    assert len(re.findall("dumps cannot be written, as", said)) == 1, said
+    assert len(re.findall(f"there was no room for its dump; all of it is in {other}", said.replace("\n  ", " "))) >= 1, said
+    rows = [line.split("\t") for line in machine.ask(f"cat {machine.dumps}/memattach.system.*")[0]]
+    moved = sum(int(row[1]) for row in rows if row[0] == "unseen" and "all of it is in" in row[4])
+    assert 1 <= moved == len(os.listdir(other)), (rows, os.listdir(other))
+    for name in os.listdir(other):
+        assert analyze(context, os.path.join(other, name))["total"]["allocated_bytes"]["estimate"] > 0, name
+    check_alive(machine, victims)
+    machine.finish_victims()
 
 
 def reads_of(machine, supervisor, seconds):

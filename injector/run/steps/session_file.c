@@ -2,6 +2,7 @@
 #include "run/steps/session_file.h"
 
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "run/reports/long_wait.h"
+#include "base/cleanup.h"
 #include "host/say.h"
 #include "recording/other_folder.h"
 #include "touch/patches/target_dump.h"
@@ -126,6 +128,22 @@ static void say_new_name(const struct session *s, const char *before)
 		            s->recording.file.path);
 }
 
+/* One of many sessions says nothing itself. */
+static void say_failing(const struct session *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say_failing(const struct session *s, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	AUTO_FREE char *text = say_format(format, ap);
+	va_end(ap);
+	if (!text)
+		return;
+	session_say(s, "memattach: %s", text);
+	if (s->options.share)
+		session_share_fails(s->options.share, text);
+}
+
 static void say_failed_copy(const struct session *s, const struct err *e)
 {
 	const struct dump_file *f = &s->recording.file;
@@ -135,8 +153,15 @@ static void say_failed_copy(const struct session *s, const struct err *e)
 	dump_source_of_writer(&source, &s->recording.dump);
 	const char *folder = other_folder_helps(e->code) ? other_folder(f->directory, dump_source_bytes(&source))
 	                                                 : NULL;
-	session_say(s, "memattach: %s: %s; it holds the recording until %s, and it will be tried again%s%s", f->path,
-	            e->text, copied_at(f, at), folder ? ", at the end also in " : "", folder ? folder : "");
+	say_failing(s, "%s: %s; it holds the recording until %s, and it will be tried again%s%s", f->path, e->text,
+	            copied_at(f, at), folder ? ", at the end also in " : "", folder ? folder : "");
+}
+
+static void say_complete(const struct session *s)
+{
+	session_say(s, "%s is complete again", s->recording.file.path);
+	if (s->options.share)
+		session_share_fails(s->options.share, NULL);
 }
 
 void session_file_tick(struct session *s)
@@ -150,10 +175,10 @@ void session_file_tick(struct session *s)
 		say_failed_copy(s, &e);
 	bool stalls = rc == 0 && s->recording.file.child && monotonic_ns() - s->recording.file.begun_ns > STALL_NS;
 	if (stalls && !s->recording.file.failing)
-		session_say(s, "memattach: %s: the disk takes longer than %llu s; it holds the recording until %s",
+		say_failing(s, "%s: the disk takes longer than %llu s; it holds the recording until %s",
 		            s->recording.file.path, STALL_NS / 1000000000u, copied_at(&s->recording.file, at));
 	if (rc > 0 && s->recording.file.failing)
-		session_say(s, "%s is complete again", s->recording.file.path);
+		say_complete(s);
 	say_new_name(s, path);
 	if (rc != 0 || stalls)
 		s->recording.file.failing = rc < 0 || stalls;
@@ -181,6 +206,8 @@ static int write_elsewhere(struct session *s, const struct dump_source *source)
 	            full->path, copied_at(full, at), file.path);
 	dump_file_close(full);
 	*full = file;
+	if (s->options.share)
+		s->options.share->elsewhere = true;
 	return 0;
 }
 

@@ -37,6 +37,13 @@ static void test_add_does_not_tell_numbers_apart(void **state)
 	assert_true(unseen_add(&u, "a", 1, "cannot stop thread 8154: for 5 s, a 32-bit program x86-641 1.234"));
 	assert_false(unseen_add(&u, "a", 2, "cannot stop thread 977: for 5 s, a 32-bit program x86-641 1.234"));
 	assert_string_equal(u.list[0].why, "cannot stop thread N: for 5 s, a 32-bit program x86-641 1.234");
+	/* In a container the numbers of processes are small. */
+	assert_true(
+		unseen_add(&u, "a", 3, "memattach, PID 16 (memattach, user 0); memattach --detach -p 8, within 10 s"));
+	assert_false(
+		unseen_add(&u, "a", 4, "memattach, PID 7 (memattach, user 0); memattach --detach -p 91, within 10 s"));
+	assert_string_equal(u.list[1].why,
+	                    "memattach, PID N (memattach, user N); memattach --detach -p N, within 10 s");
 	unseen_free(&u);
 }
 
@@ -65,6 +72,7 @@ static void test_add_stays_short(void **state)
 	assert_int_equal(u.count, UNSEEN_ROWS);
 	assert_int_equal(u.more, UNSEEN_ROWS);
 	assert_int_equal(unseen_total(&u), 2 * UNSEEN_ROWS);
+	assert_false(unseen_add(&u, "n", 1, "a reason that is new: whoever says new ones would say them for ever"));
 	unseen_free(&u);
 }
 
