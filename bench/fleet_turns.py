@@ -139,13 +139,13 @@ def start_all(machine):
 
 
 def batches(machine, began, ended):
-    """{program: (answers, seconds, CPU seconds)} of a turn."""
-    sums = {}
+    """{program: [answers, seconds and CPU seconds for each answer]} of a turn; times are medians of its batches, since a few have much else in them."""
+    found = {}
     for line in machine.text("turns.log").splitlines():
         name, start, end, count, cpu = json.loads(line)
         if began <= start and end <= ended:
-            sums.setdefault(name, []).append((count, end - start, cpu))
-    return {name: [sum(column) for column in zip(*rows)] for name, rows in sums.items()}
+            found.setdefault(name, []).append((count, (end - start) / count, cpu / count))
+    return {name: [sum(row[0] for row in rows), *(statistics.median(row[i] for row in rows) for i in (1, 2))] for name, rows in found.items()}
 
 
 def interval(values):
@@ -162,7 +162,7 @@ def ratios(without, turns, column):
     found = {}
     for i, turn in enumerate(turns):
         for name in turn:
-            before, now, after = (math.log(one[name][0] / one[name][column]) for one in (without[i], turn, without[i + 1]))
+            before, now, after = (-math.log(one[name][column]) for one in (without[i], turn, without[i + 1]))
             found.setdefault(name, []).append(now - (before + after) / 2)
     return found
 
