@@ -10,6 +10,7 @@
 
 #define COLUMNS_USUAL 120u /* of what is no terminal */
 #define COLUMNS_LEAST 60u
+#define BOTH_COLUMNS 110u /* for two intervals */
 #define MISSING_LISTED 32
 #define OWN_CODE_MANY 0.1 /* of the samples */
 
@@ -38,17 +39,23 @@ static void put_totals(const struct text *t)
 	const struct report *r = t->report;
 	char level[40], value[40], range[96], growth[40], growth_range[96];
 
+	/* Narrow lines have one interval: of a comparison that of the growth. */
+	const bool narrow = report_compares(r) && t->columns < BOTH_COLUMNS;
+
 	snprintf(level, sizeof level, "%g %% interval", 100 * r->options.confidence);
-	fprintf(t->out, "\n  %s%-18s %14s   %-*s%s%s\n", t->dim, "", "estimate", report_compares(r) ? 26 : 0, level,
-	        report_compares(r) ? "  growth" : "", t->plain);
+	if (narrow)
+		fprintf(t->out, "\n  %s%-18s %14s   %12s  %s%s\n", t->dim, "", "estimate", "growth", level, t->plain);
+	else
+		fprintf(t->out, "\n  %s%-18s %14s   %-*s%s%s\n", t->dim, "", "estimate", report_compares(r) ? 26 : 0,
+		        level, report_compares(r) ? "  growth" : "", t->plain);
 	for (int f = 0; f < FIGURE_COUNT; f++) {
 		struct estimate x = report_estimate(r, &r->total, f);
 		fprintf(t->out, "  %-18s %s%14s%s   ", text_title(f), t->bold, text_amount(f, x.value, value),
 		        t->plain);
 		if (report_compares(r)) {
 			struct estimate d = report_growth(r, &r->total, f);
-			fprintf(t->out, "%-26s  %s  %s%s\n", text_interval(f, &x, range),
-			        text_amount(f, d.value, growth), text_interval(f, &d, growth_range),
+			fprintf(t->out, "%*s  %*s  %s%s\n", narrow ? 0 : -26, narrow ? "" : text_interval(f, &x, range),
+			        narrow ? 10 : 0, text_amount(f, d.value, growth), text_interval(f, &d, growth_range),
 			        text_trust_mark(t, f));
 		} else {
 			fprintf(t->out, "%s%s\n", text_interval(f, &x, range), text_trust_mark(t, f));

@@ -22,12 +22,15 @@ struct line {
 	bool inlined;
 };
 
-/* Of Python below the directory of packages, or of the program. */
-static const char *short_path(const struct report *r, uint64_t place, const char *path)
+/* Of Python below the directory of packages, or of the program; else its last component, or two if there is room. */
+static const char *short_path(const struct text *t, uint64_t place, const char *path)
 {
+	const struct report *r = t->report;
+	const char *slash = strrchr(path, '/');
+
 	if (source_places_have(&r->images, place))
 		return r->options.full_names ? path : source_places_short(&r->images.sources, path);
-	return text_short_path(path);
+	return slash && !r->options.full_names && t->columns < MODULE_BESIDE ? slash + 1 : text_short_path(path);
 }
 
 const struct folded_frame *text_frame(const struct folded_stack *stack, size_t i)
@@ -79,9 +82,9 @@ static void make_line(const struct text *t, uint64_t place, const struct locatio
 	if (!r->options.full_names && source_places_jdk(&r->images, place))
 		snprintf(raw, sizeof raw, "%s", source_places_jdk(&r->images, place));
 	else if (l->file && l->line)
-		snprintf(raw, sizeof raw, "%s:%d", short_path(r, place, l->file), l->line);
+		snprintf(raw, sizeof raw, "%s:%d", short_path(t, place, l->file), l->line);
 	else if (l->file)
-		snprintf(raw, sizeof raw, "%s", short_path(r, place, l->file));
+		snprintf(raw, sizeof raw, "%s", short_path(t, place, l->file));
 	line->source_columns = printable_copy(raw, line->source, sizeof line->source);
 	if (!r->options.full_names)
 		line->source_columns = short_name_cut(line->source, SOURCE_COLUMNS(t));

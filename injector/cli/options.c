@@ -346,9 +346,11 @@ static int check_selection(const struct session_options *o, enum command command
 	if (several && o->output && !is_directory(o->output))
 		return usage("-o %s is no directory: with --all or --children each session has a dump of its own",
 		             o->output);
-	if (several && (o->receipt || o->report_count))
-		return usage("%s", "--receipt and --report name one file: not with --all or --children; memanalyze "
-		                   "*.dump -o FILE reports on the dumps together");
+	if (several && o->receipt)
+		return usage("%s", "--receipt names one file: not with --all or --children");
+	for (unsigned i = 0; several && i < o->report_count; i++)
+		if (!strcmp(o->reports[i], "-"))
+			return usage("%s", "--report -: with --all and --children several sessions would write there");
 	if (o->report_count && !session)
 		return usage("%s",
 		             "--report goes with a session of this memattach; memanalyze -o writes one of a dump");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/wanted.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -65,6 +66,25 @@ static struct session_result profile_one(const struct session_options *options)
 	return result;
 }
 
+/* heap.html is heap.812.html of PID 812, heap.812.1.html of what it executes then: the form stays. */
+static void name_reports(struct session_options *o, const struct several_member *member)
+{
+	static char paths[SESSION_REPORTS_MAX][PATH_MAX]; /* of this process */
+	char number[40];
+
+	int used = snprintf(number, sizeof number, ".%d", (int)o->pid);
+	if (member->programs)
+		snprintf(number + used, sizeof number - (size_t)used, ".%u", member->programs);
+	for (unsigned i = 0; i < o->report_count; i++) {
+		const char *path = o->reports[i], *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+		const bool named_by_beginning = !strncmp(name, "dhat.out", 8);
+		const size_t stem = named_by_beginning || !*name ? strlen(path)
+		                                                 : (size_t)(name - path) + 1 + strcspn(name + 1, ".");
+		snprintf(paths[i], sizeof paths[i], "%.*s%s%s", (int)stem, path, number, path + stem);
+		o->reports[i] = paths[i];
+	}
+}
+
 /* In a process of its own, see several.h. */
 static struct session_result profile_member(void *context, const struct several_member *member)
 {
@@ -77,6 +97,7 @@ static struct session_result profile_member(void *context, const struct several_
 	options.launched &= member->ordinal == 0;
 	options.found_later = member->found_later;
 	options.seed = session_seed(session_seed(options.seed, member->ordinal), member->programs);
+	name_reports(&options, member);
 	if (w->options.launched && member->ordinal)
 		close(options.ready);
 	return profile_one(&options);

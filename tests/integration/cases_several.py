@@ -154,8 +154,14 @@ def chosen_by_name_and_cgroup(context):
     several = Several(context, "--name", name, "--all", "-d", "300ms", "--deadline", DEADLINE, "-o", folder)
     assert "2 sessions: 2 done" in several.end() and not several.dumps()
     assert {re.fullmatch(r"memattach\..*\.(\d+)\.[-\d]+\.dump", file)[1] for file in os.listdir(folder)} == {str(victim.pid) for victim in victims}
-    report = run_memattach(context, "--name", name, "--all", "--report", context.path("all.html"))
-    assert report.returncode == USAGE and "memanalyze *.dump -o FILE" in report.stderr, report
+    reported = run_memattach(context, "--name", name, "--all", "-d", "300ms", "--deadline", DEADLINE, "-o", folder, "--report", context.path("all.v1.html"),
+                             "--report", context.path("dhat.out.all"))
+    assert reported.returncode == 0, reported
+    for victim in victims:
+        with open(context.path(f"all.{victim.pid}.v1.html"), encoding="utf-8") as page:
+            assert f"(PID {victim.pid} on " in page.read()
+        assert read_text(context.path(f"dhat.out.all.{victim.pid}")).startswith('{\n  "dhatFile')
+    assert run_memattach(context, "--name", name, "--all", "--report", "-").returncode == USAGE
     for arguments in (("--all", victims[0].pid), ("--name", name, victims[0].pid), ("--name", name, "--all", "-o", "x.dump"), ("--name", ""),
                       ("--name", name, "--unit", name), ("--doctor", "--name", name, "--all"), ("--children", "--detach", victims[0].pid),
                       ("--name", name, "--", program)):

@@ -92,6 +92,31 @@ static void test_the_verdict_comes_first(void **state)
 	dump_builder_done(&b);
 }
 
+/* In 80 columns there is room for one interval, that of the growth. */
+static void test_narrow_comparisons(void **state)
+{
+	struct dump_builder b;
+	struct report r;
+	char *text;
+	size_t size;
+
+	(void)state;
+	build(&b, RATE);
+	make(&r, &b, (struct report_options){ .since_ns = 10000000000u });
+	FILE *out = open_memstream(&text, &size);
+	report_text(&r, "x.dump", out, (struct text_style){ .columns = 80 });
+	fclose(out);
+	assert_non_null(strstr(text, "  estimate         growth  95 % interval\n  live bytes  "));
+	for (const char *line = strstr(text, "\n  live bytes") + 1, *end;
+	     !strncmp(line, "  live", 6) || !strncmp(line, "  alloc", 7); line = end + 1) {
+		end = strchr(line, '\n');
+		assert_true(end - line <= 80 && strncmp(end + 1, "   ", 3) != 0);
+	}
+	free(text);
+	report_done(&r);
+	dump_builder_done(&b);
+}
+
 /* At the rate 1 nothing is hidden. */
 static void test_nothing_is_nothing(void **state)
 {
@@ -340,6 +365,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_verdict_comes_first),
 		cmocka_unit_test(test_nothing_is_nothing),
+		cmocka_unit_test(test_narrow_comparisons),
 		cmocka_unit_test(test_the_kernel_may_tell_nothing),
 		cmocka_unit_test(test_the_kernel_may_not_agree),
 		cmocka_unit_test(test_cost_is_told_as_its_limit_is),
