@@ -32,8 +32,7 @@ static atomic_uint callers;
 static _Thread_local atomic_uint *mine;
 
 static atomic_uint asked, asked_by_user;
-static atomic_bool main_waits;
-static pthread_t main_thread;
+static atomic_int waiter; /* 0: none */
 static bool has_thread;
 static int signals = -1, event = -1, timer = -1;
 static char last_words[320];
@@ -54,7 +53,7 @@ void watchdog_call_end(void)
 
 void watchdog_waits(bool waits)
 {
-	atomic_store_explicit(&main_waits, waits, memory_order_relaxed);
+	atomic_store_explicit(&waiter, waits ? gettid() : 0, memory_order_relaxed);
 }
 
 /* A clock would also run while memattach itself is stopped. */
@@ -119,9 +118,9 @@ static void *watch(void *unused)
 		else if (before ? lasts(&look, ASKED_TICKS)
 		                : read(timer, &expired, sizeof expired) == sizeof expired && lasts(&look, HELD_TICKS))
 			end_by_sigkill();
-		if (atomic_load_explicit(&asked, memory_order_relaxed) > 1 &&
-		    atomic_load_explicit(&main_waits, memory_order_relaxed))
-			pthread_kill(main_thread, SIGALRM);
+		const pid_t tid = atomic_load_explicit(&waiter, memory_order_relaxed);
+		if (atomic_load_explicit(&asked, memory_order_relaxed) > 1 && tid)
+			tgkill(getpid(), tid, SIGALRM);
 	}
 	return unused;
 }
@@ -153,7 +152,6 @@ int watchdog_start(pid_t target, struct err *e)
 	         target, target);
 	stop_signals_list(&ends);
 	pthread_sigmask(SIG_BLOCK, &ends, NULL);
-	main_thread = pthread_self();
 	signals = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
 	event = eventfd(0, EFD_CLOEXEC);
 	timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);

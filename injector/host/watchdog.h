@@ -44,7 +44,7 @@ void watchdog_hold(bool held);
 /* Around each call that lasts as long as the target likes. Any thread. */
 void watchdog_call_begin(void);
 void watchdog_call_end(void);
-/* The main thread waits in waitid, which SIGALRM interrupts: it shall hear of a second signal. */
+/* This thread waits in waitid, which SIGALRM interrupts: it shall hear of a second signal. */
 void watchdog_waits(bool waits);
 
 #endif

@@ -214,15 +214,12 @@ static int read_schedstat(pid_t pid, pid_t tid, char text[STATUS_BYTES])
 	return whole_text(path, text, STATUS_BYTES);
 }
 
-/* ns on a processor, ns of waiting for one, turns; without the kernel's statistics all are 0. */
-int64_t thread_turns(pid_t pid, pid_t tid)
+int64_t thread_ran_ns(pid_t pid, pid_t tid)
 {
 	char text[STATUS_BYTES];
-	long long turns;
+	long long ns;
 
-	if (read_schedstat(pid, tid, text) < 0 || sscanf(text, "%*u %*u %lld", &turns) != 1 || turns <= 0)
-		return -1;
-	return turns;
+	return read_schedstat(pid, tid, text) == 0 && sscanf(text, "%lld", &ns) == 1 ? ns : 0;
 }
 
 /* Stopped threads count as none that sleep: what they slept in has been interrupted already. */

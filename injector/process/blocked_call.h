@@ -63,8 +63,8 @@ const char *blocked_call_name(const struct blocked_call *call, char name[BLOCKED
 /* How often the thread was given a processor, or had to wait for one; -1: that cannot be told. As long as it is the
  * same number, and the thread slept before and after, it has slept all the time. */
 int64_t thread_switches(pid_t pid, pid_t tid);
-/* How often it was given one; -1: that cannot be told. */
-int64_t thread_turns(pid_t pid, pid_t tid);
+/* How long it has had one, in ns; 0: that cannot be told. */
+int64_t thread_ran_ns(pid_t pid, pid_t tid);
 
 /*
  * The same of one that is not to be stopped: it sleeps in a call that a stop would harm, or (any) in whatever call.

@@ -14,6 +14,7 @@
 #include "base/grow.h"
 #include "prove/stack_search.h"
 #include "touch/threads/stop_all.h"
+#include "touch/threads/tracer.h"
 #include "touch/threads/visit_threads.h"
 #include "host/watchdog.h"
 
@@ -295,13 +296,23 @@ static uint64_t now_ticks(void)
 	return (uint64_t)now.tv_sec * hertz + (uint64_t)now.tv_nsec * hertz / 1000000000u;
 }
 
-/*
- * *left: how many could not be cleared, the last one with its reason in e. *fresh: threads that were not seen before,
- * and were there at since_ticks; 0 for since_ticks: all that were not seen before.
- */
-static int examine_round(const struct quiesce *q, uint64_t deadline_ns, uint64_t since_ticks, struct seen *seen,
-                         size_t *left, size_t *fresh, struct err *e)
+/* All rounds, and the present one. */
+struct rounds {
+	const struct quiesce *q;
+	uint64_t deadline_ns;
+	uint64_t since_ticks; /* 0 in the first one, in which all are examined */
+	struct seen seen;
+	size_t left;  /* how many could not be cleared, the last one with its reason in e */
+	size_t fresh; /* that were not seen before, and were there at since_ticks */
+	struct err *e;
+};
+
+static int examine_round(void *context)
 {
+	struct rounds *all = context;
+	const struct quiesce *q = all->q;
+	struct seen *seen = &all->seen;
+	struct err *e = all->e;
 	AUTO_FREE pid_t *tids = NULL;
 	size_t count = 0;
 
@@ -309,18 +320,17 @@ static int examine_round(const struct quiesce *q, uint64_t deadline_ns, uint64_t
 	if (rc < 0)
 		return rc;
 	count = keep_fresh(seen, tids, count);
-	*fresh = since_ticks ? count_old(q, tids, count, since_ticks) : count;
+	all->fresh = all->since_ticks ? count_old(q, tids, count, all->since_ticks) : count;
 	AUTO_FREE pid_t *outside = calloc(count + 1, sizeof *outside);
 	if (!outside)
 		return err_set(e, ENOMEM, "out of memory");
 	struct round r = { .q = q, .outside = outside };
 	const bool has_others = count > 1;
 	count = look_from_outside(&r, tids, count);
-	if (!since_ticks && has_others)
+	if (!all->since_ticks && has_others)
 		count = look_at_first(&r, tids, count);
-	const struct thread_visits thread_visits = {
-		q->target->pid, tids, count, deadline_ns, q->longest_ns, visit, &r
-	};
+	const struct thread_visits thread_visits = { q->target->pid, tids,  count, all->deadline_ns,
+		                                     q->longest_ns,  visit, &r };
 	rc = visit_threads(&thread_visits, e);
 	if (rc == 0 && r.rc < 0) {
 		*e = r.failure;
@@ -328,7 +338,7 @@ static int examine_round(const struct quiesce *q, uint64_t deadline_ns, uint64_t
 	}
 	if (rc == 0)
 		rc = note_seen(seen, outside, r.outside_count, e);
-	*left = r.left;
+	all->left = r.left;
 	if (rc == 0 && r.left)
 		*e = r.why;
 	return rc;
@@ -370,9 +380,7 @@ static int add_turns(const struct quiesce *q, uint64_t *deadline_ns, struct err 
 int quiesce_wait(const struct quiesce *q, uint64_t deadline_ns, struct err *e)
 {
 	const struct timespec pause = { .tv_nsec = PAUSE_NS };
-	struct seen seen = { 0 };
-	size_t left, fresh;
-	uint64_t since_ticks = 0; /* not in the first round, in which all are examined */
+	struct rounds all = { .q = q, .e = e };
 
 	int rc = add_turns(q, &deadline_ns, e);
 	if (rc == 0)
@@ -383,11 +391,12 @@ int quiesce_wait(const struct quiesce *q, uint64_t deadline_ns, struct err *e)
 	 * Until a round finds nobody new: the list of threads may miss one while others end. Threads that a program
 	 * makes all the time, and that were born since, do not count.
 	 */
-	for (uint64_t began_ticks = now_ticks();; since_ticks = began_ticks + 1) {
-		rc = examine_round(q, deadline_ns, since_ticks, &seen, &left, &fresh, e);
-		if (rc < 0 || (left == 0 && fresh == 0))
+	all.deadline_ns = deadline_ns;
+	for (uint64_t began_ticks = now_ticks();; all.since_ticks = began_ticks + 1) {
+		rc = tracer_run(examine_round, &all);
+		if (rc < 0 || (all.left == 0 && all.fresh == 0))
 			break;
-		if (left && monotonic_ns() >= deadline_ns) {
+		if (all.left && monotonic_ns() >= deadline_ns) {
 			rc = -EBUSY;
 			break;
 		}
@@ -395,9 +404,9 @@ int quiesce_wait(const struct quiesce *q, uint64_t deadline_ns, struct err *e)
 			rc = err_set(e, EINTR, "interrupted twice before all threads were seen outside of the payload");
 			break;
 		}
-		if (left)
+		if (all.left)
 			nanosleep(&pause, NULL);
 	}
-	free(seen.list);
+	free(all.seen.list);
 	return rc;
 }

@@ -14,7 +14,9 @@
 #include "host/watchdog.h"
 #include "process/clone_vm.h"
 #include "search/kernel_pointers.h"
+#include "touch/threads/let_go.h"
 #include "touch/threads/stop_all.h"
+#include "touch/threads/tracer.h"
 
 #define ATTEMPTS 20u
 #define BUSY_ATTEMPTS 3u /* each of them is a whole stop */
@@ -28,6 +30,7 @@ struct stopping {
 	uint64_t longest_ns;        /* that is allowed */
 	struct reach_stop stop;
 	int no_memory;
+	struct err why;
 };
 
 static void add_word(uint64_t word, void *context)
@@ -107,8 +110,10 @@ static int while_stopped(struct stopping *s, const struct stop_all *all, struct 
 	return rc == 0 ? lost_settle(s->census, &s->stop, all->since_ns + s->longest_ns, e) : rc;
 }
 
-static int attempt(struct stopping *s, struct err *e)
+static int attempt(void *context)
 {
+	struct stopping *s = context;
+	struct err *e = &s->why;
 	struct stop_all_sharers sharers = { 0 };
 	struct stop_all all;
 
@@ -134,10 +139,12 @@ static int try_moments(struct stopping *s, struct err *e)
 			return -EINTR;
 		if (i)
 			nanosleep(&pause, NULL);
-		tracee_release_late();
-		rc = attempt(s, e);
+		let_go_look();
+		rc = tracer_run(attempt, s);
 		busy += rc == -EBUSY;
 	}
+	if (rc < 0)
+		*e = s->why;
 	return rc;
 }
 

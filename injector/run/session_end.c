@@ -5,7 +5,7 @@
 
 #include "host/say.h"
 #include "session/patched_words.h"
-#include "touch/threads/tracee.h"
+#include "touch/threads/let_go.h"
 
 #define END_SHOWS_NS 100000000ull
 
@@ -23,7 +23,7 @@ enum session_life session_life_after(const struct session *s, int rc)
 	while (!(execed = target_has_execed(&s->target)) && rc < 0 && target_alive(&s->target) &&
 	       monotonic_ns() < deadline_ns) {
 		nanosleep(&pause, NULL);
-		tracee_release_late();
+		let_go_look();
 	}
 	if (execed || target_has_execed(&s->target))
 		return SESSION_HAS_EXECED;

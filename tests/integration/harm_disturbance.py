@@ -157,8 +157,8 @@ def signals_come_once_and_in_order(context):
 
 @case(alone=True)
 def signals_are_for_the_first_thread(context):
-    """A timer's signals go to the first thread, as without us. It goes before other programs, lest it wait for a processor: who waits may lose one
-    to a thread that goes on. Some 90 of 10000 went elsewhere where that thread was resumed last."""
+    """A timer's signals go to the first thread, as without us. It goes before other programs, lest it wait for a processor: who waits may lose one,
+    if the next comes meanwhile. Where what a thread had taken as it left its stop was not handed back, one went elsewhere in each second session."""
     victim = Victim(context, "first_thread")
     try:
         for tid in tasks_of(victim.pid):
@@ -166,11 +166,11 @@ def signals_are_for_the_first_thread(context):
     except PermissionError as error:
         victim.finish()
         raise Skip(f"SCHED_RR: {error.strerror}") from None
-    for _ in range(CYCLES):
+    for _ in range(2 * CYCLES):
         cycle(context, victim.pid)
     victim.finish()
     first, others = map(int, re.search(r"FIRST (\d+) OTHERS (\d+)", "\n".join(victim.lines.seen)).groups())
-    assert first > CYCLES and others <= CYCLES // 2, (first, others)
+    assert first > CYCLES and others <= 2, (first, others)
 
 
 @case(alone=True)

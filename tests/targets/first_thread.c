@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define OTHERS 2
-#define PERIOD_US 1000
+#define PERIOD_US 200
 
 static atomic_ulong first, others;
 

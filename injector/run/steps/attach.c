@@ -24,6 +24,7 @@
 #include "touch/python/python_hooks.h"
 #include "session/record.h"
 #include "touch/patches/still_moment.h"
+#include "touch/threads/tracer.h"
 
 /* After all, dlopen may not be called. */
 static int map_instead(struct session *s, const char *why, struct err *e)
@@ -82,8 +83,17 @@ static int begin(struct session *s, struct loan *loan, struct borrower *borrower
 	return begin_once(s, loan, borrower, &why, e);
 }
 
-static int load_once(struct session *s, int payload_fd, struct err *e)
+struct step {
+	struct session *s;
+	int payload_fd;
+	struct err *e;
+};
+
+static int load_once(void *context)
 {
+	const struct step *step = context;
+	struct session *s = step->s;
+	struct err *e = step->e;
 	struct borrower borrower;
 	struct loan loan;
 
@@ -96,7 +106,7 @@ static int load_once(struct session *s, int payload_fd, struct err *e)
 	dump_writer_set_state(&s->recording.dump, DUMP_STATE_RUNNING, 0);
 	if (!libc_loads_payload(&s->view.libc))
 		loan_hold_others(&loan);
-	return loan_end(&loan, recording_load(&loan, payload_fd, e), e);
+	return loan_end(&loan, recording_load(&loan, step->payload_fd, e), e);
 }
 
 int session_attach(struct session *s, struct err *e)
@@ -105,21 +115,25 @@ int session_attach(struct session *s, struct err *e)
 	AUTO_CLOSE int payload_fd = -1;
 
 	int rc = payload_memfd(&payload_fd, e);
+	struct step step = { s, payload_fd, e };
 	if (rc < 0)
 		return rc;
 	changes_forget(&s->changes);
 	rc = still_moment_foresee(s, monotonic_ns() + s->options.deadline_ns, e);
 	if (rc == 0)
 		do
-			rc = load_once(s, payload_fd, e);
+			rc = tracer_run(load_once, &step);
 		while (rc == -EDEADLK && loader_moment_pause(deadline_ns));
 	if (rc == 0)
 		rc = target_read(&s->memory, s->payload.session, &s->payload.block, sizeof s->payload.block, e);
 	return rc < 0 ? rc : patches_write(s, monotonic_ns() + s->options.deadline_ns, e);
 }
 
-static int set_more_trampolines(struct session *s, struct err *e)
+static int set_more_trampolines(void *context)
 {
+	const struct step *step = context;
+	struct session *s = step->s;
+	struct err *e = step->e;
 	struct borrower borrower;
 	struct loan loan;
 
@@ -134,9 +148,10 @@ static int set_more_trampolines(struct session *s, struct err *e)
 
 int session_patch_more(struct session *s, struct err *e)
 {
+	struct step step = { .s = s, .e = e };
 	int rc = 0;
 
 	if (s->view.plan.trampoline_count > s->payload.block.trampoline_count)
-		rc = set_more_trampolines(s, e);
+		rc = tracer_run(set_more_trampolines, &step);
 	return rc == 0 ? patches_write_words(s, monotonic_ns() + s->options.deadline_ns, e) : rc;
 }

@@ -34,6 +34,8 @@
 #include "touch/patches/session_entries.h"
 #include "run/steps/session_file.h"
 #include "touch/patches/target_dump.h"
+#include "touch/threads/let_go.h"
+#include "touch/threads/tracer.h"
 #include "process/task.h"
 #include "elf/tid_offset.h"
 #include "host/watchdog.h"
@@ -150,24 +152,36 @@ static int unload_calls(const struct session *s, const struct kept *kept, struct
 	return rc;
 }
 
+struct unloading {
+	struct session *s;
+	struct stub_call calls[3 + SESSION_DETOUR_AREAS];
+	unsigned count;
+	struct err *e;
+};
+
+static int unload_once(void *context)
+{
+	struct unloading *u = context;
+	struct loan l;
+
+	int rc = begin(u->s, &l, u->e);
+	return rc < 0 ? rc : loan_end(&l, session_unload_by(&l, u->calls, u->count, u->e), u->e);
+}
+
 static int unload(struct session *s, const struct kept *kept, struct err *e)
 {
-	struct stub_call calls[3 + SESSION_DETOUR_AREAS] = { 0 };
-	unsigned count;
-	struct loan l;
+	struct unloading u = { .s = s, .e = e };
 
 	_Static_assert(3 + SESSION_DETOUR_AREAS <= SA_CALL_MAX, "calls");
 	if (s->payload.block.state == SESSION_STARTED)
 		return err_set(e, EBUSY, "the session has begun again meanwhile");
-	int rc = unload_calls(s, kept, calls, &count, e);
+	int rc = unload_calls(s, kept, u.calls, &u.count, e);
 	const uint64_t deadline_ns = monotonic_ns() + UNLOAD_NS;
-	do {
-		if (rc == 0 || rc == -EDEADLK)
-			rc = begin(s, &l, e);
-		if (rc < 0)
-			return rc;
-		rc = loan_end(&l, session_unload_by(&l, calls, count, e), e);
-	} while (rc == -EDEADLK && loader_moment_pause(deadline_ns));
+	if (rc < 0)
+		return rc;
+	do
+		rc = tracer_run(unload_once, &u);
+	while (rc == -EDEADLK && loader_moment_pause(deadline_ns));
 	if (rc == 0) {
 		changes_end(&s->changes, CHANGE_RECORDING, kept->trampolines ? CHANGE_STAYS : CHANGE_UNDONE);
 		changes_end(&s->changes, CHANGE_DETOURS, kept->detours ? CHANGE_STAYS : CHANGE_UNDONE);
@@ -328,7 +342,7 @@ int session_detach(struct session *s, struct err *e)
 		rc = forget_dump(s, e);
 	if (rc == 0)
 		rc = unload(s, &kept, e);
-	tracee_await_late(monotonic_ns() + LATE_NS);
+	let_go_await(monotonic_ns() + LATE_NS);
 	if (rc < 0)
 		return rc;
 	if (remote_is_stub(&s->memory, s->view.cave))

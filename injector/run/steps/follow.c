@@ -23,6 +23,7 @@
 #include "touch/python/python_hooks.h"
 #include "touch/patches/recording.h"
 #include "touch/python/python_session.h"
+#include "touch/threads/let_go.h"
 #include "session/rate_control.h"
 #include "session/record.h"
 #include "host/say.h"
@@ -355,7 +356,7 @@ static int follow(struct follower *f, enum session_end *end, int *detail, struct
 		if (poll(fds, 4, wait_ms(s)) < 0 && errno != EINTR)
 			return err_sys(e, "poll");
 		if (fds[3].revents && read(f->stops, &stop, sizeof stop) == sizeof stop)
-			tracee_release_late();
+			let_go_look();
 		if (fds[0].revents) {
 			*end = how_it_ended(s, detail);
 			return 0;
@@ -390,7 +391,7 @@ int session_follow(struct session *s, enum session_end *end, int *detail, struct
 		return err_sys(e, "cannot wait for events");
 	*detail = 0;
 	sigprocmask(SIG_BLOCK, &child, &before);
-	tracee_release_late(); /* what came before is not told any more */
+	let_go_look(); /* what came before is not told any more */
 	f.fast_until_ns = monotonic_ns() + (s->recording.dump.dense ? RENEW_NS : 0);
 	f.quiet_from_ns = monotonic_ns() + QUIET_AFTER_NS;
 	int rc = set_timer(&f, TICK_FAST_NS, e);

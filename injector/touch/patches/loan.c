@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "process/clone_vm.h"
+#include "touch/threads/let_go.h"
 
 static int keep_errno(struct loan *l, struct err *e)
 {
@@ -74,7 +75,7 @@ int loan_end(struct loan *l, int rc, struct err *e)
 	rc = end_loan(l, rc, e);
 	if (l->others.count + l->others.sleeper_count) {
 		if (l->thread.seized && l->thread.tid == l->s->target.pid)
-			stop_all_resume_first(&l->thread);
+			let_go_first(&l->thread);
 		stop_all_end(&l->others, &l->s->outcome.attach_longest_ns);
 	}
 	tracee_detach(&l->thread);

@@ -12,7 +12,9 @@
 #include "base/cleanup.h"
 #include "process/clone_vm.h"
 #include "process/live_thread.h"
+#include "touch/threads/let_go.h"
 #include "touch/threads/stop_all.h"
+#include "touch/threads/tracer.h"
 #include "host/watchdog.h"
 
 #define PAUSE_NS 1000000
@@ -196,29 +198,40 @@ static int check_newcomers(const struct session *s, const struct stop_all_sharer
 	return rc;
 }
 
+struct attempt {
+	struct session *s;
+	enum still_for what;
+	uint64_t *longest_ns;
+	still_moment_fn change;
+	void *context;
+	struct err *e;
+};
+
 /* Makes the change while all stand still, none of them in displaced instructions. -EAGAIN: not now. */
-static int attempt(struct session *s, enum still_for what, uint64_t *longest_ns, still_moment_fn change, void *context,
-                   struct err *e)
+static int attempt(void *context)
 {
+	const struct attempt *a = context;
+	struct session *s = a->s;
+	struct err *e = a->e;
 	struct stop_all_sharers sharers = { 0 };
 	struct stop_all all;
 
 	const int last = last_pid();
 	int rc = clone_vm_find(&s->target, &sharers.list, &sharers.count, e);
-	if (rc == 0 && sharers.count && what == STILL_FOR_CODE)
+	if (rc == 0 && sharers.count && a->what == STILL_FOR_CODE)
 		rc = sharer_runs(sharers.list[0], e);
 	if (rc == 0)
-		rc = stop_all(&all, &s->target, &sharers, longest_ns, e);
+		rc = stop_all(&all, &s->target, &sharers, a->longest_ns, e);
 	if (rc == 0) {
 		if (last < 0 || last_pid() != last)
 			rc = check_newcomers(s, &sharers, e);
-		if (rc == 0 && what == STILL_FOR_CODE && displaces_several(s))
+		if (rc == 0 && a->what == STILL_FOR_CODE && displaces_several(s))
 			rc = look_at_threads(s, &all, e);
 		if (rc == 0)
 			rc = stop_all_asleep(&all, e);
 		if (rc == 0)
-			rc = change(s, context, e);
-		stop_all_end(&all, longest_ns);
+			rc = a->change(s, a->context, e);
+		stop_all_end(&all, a->longest_ns);
 	}
 	free(sharers.list);
 	return rc;
@@ -229,9 +242,10 @@ int still_moment(struct session *s, enum still_for what, uint64_t deadline_ns, u
 {
 	struct timespec pause = { .tv_nsec = PAUSE_NS };
 	struct err why;
+	struct attempt one = { s, what, longest_ns, change, context, &why };
 	int rc;
 
-	while ((rc = attempt(s, what, longest_ns, change, context, &why)) == -EAGAIN) {
+	while ((rc = tracer_run(attempt, &one)) == -EAGAIN) {
 		if (watchdog_asked_twice())
 			return err_set(e, EINTR, "interrupted twice before all threads stood still: %s", why.text);
 		if (monotonic_ns() >= deadline_ns)
@@ -240,7 +254,7 @@ int still_moment(struct session *s, enum still_for what, uint64_t deadline_ns, u
 		nanosleep(&pause, NULL);
 		if (pause.tv_nsec < 64 * PAUSE_NS)
 			pause.tv_nsec *= 2; /* each attempt stops the program */
-		tracee_release_late();
+		let_go_look();
 	}
 	if (rc < 0)
 		*e = why;

@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "dump_format.h"
 #include "recording/dump_writer.h"
+#include "touch/threads/tracer.h"
 #include "host/watchdog.h"
 
 #define PIECE_BYTES (64ull << 20)
@@ -118,10 +119,19 @@ static uint64_t used_bytes(const struct memattach_session *block, const struct m
 	return end;
 }
 
-/* *refused: by the kernel, for example because the program locks its memory. */
-static int forget(uint64_t address, const struct borrower *b, bool *refused, struct err *e)
+struct piece {
+	uint64_t address;
+	const struct borrower *b;
+	bool refused; /* by the kernel, for example because the program locks its memory */
+	struct err *e;
+};
+
+static int forget(void *context)
 {
-	const uint64_t arguments[6] = { address, PIECE_BYTES, MADV_DONTNEED };
+	struct piece *p = context;
+	const struct borrower *b = p->b;
+	struct err *e = p->e;
+	const uint64_t arguments[6] = { p->address, PIECE_BYTES, MADV_DONTNEED };
 	struct remote r;
 	struct tracee t;
 	uint64_t result = 0;
@@ -133,7 +143,7 @@ static int forget(uint64_t address, const struct borrower *b, bool *refused, str
 	rc = remote_call1(&r, SYS_madvise, arguments, &result, deadline, e);
 	if (rc == 0)
 		rc = remote_leave(&r, deadline, e);
-	*refused = result != 0;
+	p->refused = result != 0;
 	if (rc == 0) {
 		tracee_detach(&t);
 		return 0;
@@ -146,14 +156,16 @@ int target_dump_forget(const struct memattach_session *block, const struct maps 
                        struct err *e)
 {
 	uint64_t end = used_bytes(block, maps, b->memory);
-	bool refused = false;
+	struct piece piece = { .b = b, .e = e };
 	int rc = 0;
 
 	/* No dump is larger than a reference can reach; a target may say so of anything that it has mapped. */
 	if (end > DUMP_BYTES_MAX)
 		return 0;
-	for (uint64_t at = 0; rc == 0 && !refused && end - at > PIECE_BYTES && !watchdog_asked_twice();
-	     at += PIECE_BYTES)
-		rc = forget(block->dump_address + at, b, &refused, e);
+	for (uint64_t at = 0; rc == 0 && !piece.refused && end - at > PIECE_BYTES && !watchdog_asked_twice();
+	     at += PIECE_BYTES) {
+		piece.address = block->dump_address + at;
+		rc = tracer_run(forget, &piece);
+	}
 	return rc;
 }

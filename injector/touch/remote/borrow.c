@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <time.h>
 
 #include "arch/address_bits.h"
 #include "arch/registers.h"
@@ -16,6 +15,8 @@
 #include "process/permission.h"
 #include "prove/quiesce.h"
 #include "process/task.h"
+#include "touch/threads/let_go.h"
+#include "touch/threads/tracer.h"
 #include "host/watchdog.h"
 
 #define STOP_NS 200000000ull     /* for one thread to stop: it may wait for a processor, … */
@@ -53,13 +54,6 @@ static int by_rank(const void *a, const void *b)
 	unsigned x = (unsigned)borrow_rank(a), y = (unsigned)borrow_rank(b);
 
 	return x < y ? -1 : x > y;
-}
-
-static void nap(uint64_t ns)
-{
-	struct timespec pause = { .tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u) };
-
-	nanosleep(&pause, NULL);
 }
 
 /* An address for the work area: inside a large gap, away from what grows (heap, stacks, the mmap frontier). */
@@ -351,7 +345,7 @@ static int pause_and_look(struct search *s, struct thread_info *threads, size_t 
 	for (uint64_t now; rc == -EAGAIN && (now = monotonic_ns()) < end;) {
 		uint64_t soon = s->running * LOOK_AGAIN_NS;
 		bool look = soon && soon < end - now && !s->left;
-		nap(look ? soon : end - now);
+		let_go_pause(look ? soon : end - now);
 		if (look && (is_over(s) || is_unwanted(s->b)))
 			break;
 		if (look)
@@ -374,7 +368,7 @@ int borrow_enter(const struct borrower *b, struct remote *r, struct tracee *t, s
 		size_t count = 0, usable = 0;
 		bool busy = false;
 
-		tracee_release_late();
+		let_go_look();
 		int rc = look_for_threads(&s, &threads, &count, &busy, e);
 		if (rc < 0)
 			return rc;
@@ -408,28 +402,51 @@ int borrow_enter(const struct borrower *b, struct remote *r, struct tracee *t, s
 	               s.left ? "what was begun ends by itself when that thread goes on" : "nothing was changed");
 }
 
-int borrow_wait_cave(const struct borrower *b, struct err *e)
+struct cave_step {
+	const struct borrower *b;
+	struct err *e;
+};
+
+static int wait_cave(void *context)
 {
+	const struct cave_step *step = context;
+	const struct borrower *b = step->b;
 	uint64_t deadline = monotonic_ns() + b->search_ns;
 
-	for (int rc; (rc = cave_is_free(b, e)) < 0; nap(RETRY_FIRST_NS))
+	for (int rc; (rc = cave_is_free(b, step->e)) < 0; let_go_pause(RETRY_FIRST_NS))
 		if ((rc != -EBUSY && rc != -ETIMEDOUT) || monotonic_ns() >= deadline || is_unwanted(b))
 			return rc == -EBUSY ? -ETIMEDOUT : rc;
 	return 0;
 }
 
-int borrow_erase_cave(const struct borrower *b, struct err *e)
+static int erase_cave(void *context)
 {
+	const struct cave_step *step = context;
+	const struct borrower *b = step->b;
 	struct tracee t = { .longest_ns = b->longest_ns };
 
-	int rc = borrow_wait_cave(b, e);
+	int rc = wait_cave(context);
 	if (rc < 0)
 		return rc;
 	do
-		rc = tracee_seize(&t, b->target->pid, task_alive(b->target->pid), false, e);
+		rc = tracee_seize(&t, b->target->pid, task_alive(b->target->pid), false, step->e);
 	while (rc == -ESRCH && target_alive(b->target));
 	if (rc == 0)
-		rc = remote_erase(b->writer, b->cave, e);
+		rc = remote_erase(b->writer, b->cave, step->e);
 	tracee_detach(&t);
 	return rc;
+}
+
+int borrow_wait_cave(const struct borrower *b, struct err *e)
+{
+	struct cave_step step = { b, e };
+
+	return tracer_run(wait_cave, &step);
+}
+
+int borrow_erase_cave(const struct borrower *b, struct err *e)
+{
+	struct cave_step step = { b, e };
+
+	return tracer_run(erase_cave, &step);
 }

@@ -3,19 +3,16 @@
 
 #include <signal.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/cleanup.h"
 #include "process/clone_vm.h"
-#include "process/proc_status.h"
 #include "base/grow.h"
+#include "touch/threads/let_go.h"
 #include "touch/threads/reap.h"
 
 #define AWAIT_NS (10 * SLEEPER_AWAIT_NS) /* for all that run, before the first is stopped */
 #define HELD_NS 2000000ull               /* the same beside one that is held, and waits for all of this */
 #define WAKING_NS 400000000ull           /* for a moment in which none of the sleepers wakes */
-#define FIRST_NS STOP_ALL_NS             /* for the turn of the process's first thread */
-#define FIRST_PAUSE_NS 20000
 
 static bool knows(const struct stop_all *s, pid_t tid)
 {
@@ -88,7 +85,7 @@ static bool is_excused(const struct stop_all_sharers *sharers, pid_t pid, pid_t 
 	return clone_vm_may_wait(&thread);
 }
 
-/* Seizes those of a process that are new, its first thread last: each signal that a seized one takes stops it. */
+/* Seizes those of a process that are new. */
 static int seize(struct stop_all *s, pid_t pid, const struct stop_all_sharers *sharers, const pid_t *tids, size_t count,
                  struct err *e)
 {
@@ -97,8 +94,9 @@ static int seize(struct stop_all *s, pid_t pid, const struct stop_all_sharers *s
 
 	for (size_t i = count; i-- > 0;) {
 		/* The list of threads is in order of their age: nearly all are where they were. */
-		if (tids[i] == s->spared || (i < known && s->list[known - 1 - i].tid == tids[i]) ||
-		    (known && knows(s, tids[i])))
+		const size_t usual = count - 1 - i;
+		if (tids[i] == s->spared || (tids[i] == s->first && !s->first_too) ||
+		    (usual < known && s->list[usual].tid == tids[i]) || (known && knows(s, tids[i])))
 			continue;
 		if (is_excused(sharers, pid, tids[i], &excused)) {
 			s->excused = tids[i];
@@ -123,7 +121,6 @@ static int seize(struct stop_all *s, pid_t pid, const struct stop_all_sharers *s
 	return 0;
 }
 
-/* The first thread of the process last, as they were seized. */
 static int ask_from(struct stop_all *s, size_t first, struct err *e)
 {
 	if (!s->since_ns)
@@ -219,9 +216,11 @@ static int stop(struct stop_all *s, const struct target *target, const struct st
 	sigaddset(&child, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &child, &mask);
 	tracee_go_first(true);
-	do
+	do {
 		rc = stop_new(s, target, sharers, &fresh, e);
-	while (rc == 0 && fresh);
+		if (rc == 0 && !fresh && !s->first_too)
+			fresh = s->first_too = true;
+	} while (rc == 0 && fresh);
 	sigprocmask(SIG_SETMASK, &mask, NULL);
 	if (rc == 0 && s->count + s->sleeper_count == 0 && !s->spared)
 		rc = target_alive(target) ? err_set(e, EAGAIN, "its threads end before they stop")
@@ -250,7 +249,7 @@ int stop_others(struct stop_all *s, const struct target *target, pid_t spared, b
 }
 
 /* Those that have not come to their stop are asked once more: who is given up is resumed only later. */
-static void let_go(struct tracee *t)
+static void end_stop(struct tracee *t)
 {
 	enum tracee_stop stop;
 	struct err ignored;
@@ -260,36 +259,14 @@ static void let_go(struct tracee *t)
 	if (t->stopped)
 		tracee_detach(t);
 	else
-		tracee_give_up(t);
-}
-
-/* Of the process, for any thread that does not block it. */
-static bool has_signal_to_take(pid_t pid, pid_t tid)
-{
-	char status[STATUS_BYTES];
-
-	return proc_status_read(status, pid, tid) == 0 && ((uint64_t)proc_status_number(status, "ShdPnd", 16, 0) &
-	                                                   ~(uint64_t)proc_status_number(status, "SigBlk", 16, 0));
-}
-
-void stop_all_resume_first(struct tracee *t)
-{
-	const struct timespec pause = { .tv_nsec = FIRST_PAUSE_NS };
-	const uint64_t deadline_ns = monotonic_ns() + FIRST_NS;
-	const int64_t turns = thread_turns(t->pid, t->tid);
-
-	tracee_detach(t);
-	/* On its processor it takes them at once; before, what comes would be another's: it has been woken already. */
-	while (turns >= 0 && (thread_turns(t->pid, t->tid) == turns || has_signal_to_take(t->pid, t->tid)) &&
-	       monotonic_ns() < deadline_ns)
-		nanosleep(&pause, NULL);
+		let_go_running(t);
 }
 
 static void resume_first(struct stop_all *s)
 {
 	for (size_t i = 0; i < s->count && s->count > 1; i++)
 		if (s->list[i].tid == s->first && s->list[i].stopped) {
-			stop_all_resume_first(&s->list[i]);
+			let_go_first(&s->list[i]);
 			drop(s, i);
 		}
 }
@@ -298,7 +275,7 @@ void stop_all_end(struct stop_all *s, uint64_t *longest_ns)
 {
 	resume_first(s);
 	for (size_t i = 0; i < s->count; i++)
-		let_go(&s->list[i]);
+		end_stop(&s->list[i]);
 	uint64_t held = s->since_ns ? monotonic_ns() - s->since_ns : 0;
 	tracee_go_first(false);
 	reap_ended();

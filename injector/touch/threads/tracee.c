@@ -10,7 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/grow.h"
+#include "touch/threads/hand_back.h"
+#include "touch/threads/let_go.h"
 #include "touch/threads/reap.h"
 #include "process/target.h"
 #include "host/watchdog.h"
@@ -26,6 +27,10 @@
 #define PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG 0x4211
 #endif
 
+#ifndef sigev_notify_thread_id /* timer_create(2) */
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
 #define LAST_WAIT_NS 200000000u /* of tracee_detach, for a thread that runs */
 
 static int request(struct tracee *t, int what, const char *name, uintptr_t address, uintptr_t data, struct err *e)
@@ -33,30 +38,6 @@ static int request(struct tracee *t, int what, const char *name, uintptr_t addre
 	if (ptrace(what, t->tid, (void *)address, (void *)data) == 0)
 		return 0;
 	return err_sys(e, "thread %d: %s", t->tid, name);
-}
-
-static struct tracee *late;
-static size_t late_count;
-
-static struct tracee *find_late(pid_t tid)
-{
-	for (size_t i = 0; i < late_count; i++)
-		if (late[i].tid == tid)
-			return &late[i];
-	return NULL;
-}
-
-static void forget_late(struct tracee *t)
-{
-	*t = late[--late_count];
-}
-
-void tracee_give_up(struct tracee *t)
-{
-	/* Without memory it is resumed by the kernel when memattach ends. */
-	if (t->seized && grow_list(late, late_count))
-		late[late_count++] = *t;
-	t->seized = false;
 }
 
 static bool is_thread_of(pid_t pid, pid_t tid)
@@ -83,20 +64,15 @@ static int seize(struct tracee *t, uintptr_t options, struct err *e)
 
 int tracee_seize(struct tracee *t, pid_t pid, pid_t tid, bool suspend_seccomp, struct err *e)
 {
-	struct tracee *before = find_late(tid);
-	if (before && before->filtered != suspend_seccomp)
-		return err_set(e, EBUSY, "thread %d has not stopped since it was asked to", tid);
 	uintptr_t options = PTRACE_O_TRACESYSGOOD | (suspend_seccomp ? (uintptr_t)PTRACE_O_SUSPEND_SECCOMP : 0);
 	uint64_t *longest = t->longest_ns;
-
-	*t = (struct tracee){ .pid = pid, .tid = tid, .filtered = suspend_seccomp, .longest_ns = longest };
-	if (before) {
-		forget_late(before);
-		t->seized = true;
-		return 0;
-	}
 	struct reaper reaper;
-	int rc = is_thread_of(pid, tid) ? reap_reserve(e) : err_set(e, ESRCH, "process %d has no thread %d", pid, tid);
+
+	int rc = let_go_take_back(t, tid, suspend_seccomp, e);
+	if (rc != 0)
+		return rc < 0 ? rc : 0;
+	*t = (struct tracee){ .pid = pid, .tid = tid, .filtered = suspend_seccomp, .longest_ns = longest };
+	rc = is_thread_of(pid, tid) ? reap_reserve(e) : err_set(e, ESRCH, "process %d has no thread %d", pid, tid);
 	if (rc < 0)
 		return rc;
 	reaper_start(&reaper);
@@ -187,7 +163,7 @@ static void interrupted(int signal)
 static int deadline_arm(uint64_t deadline_ns, struct err *e)
 {
 	static timer_t timer;
-	static bool made;
+	static pid_t made; /* for this thread */
 	static uint64_t armed_ns;
 	struct itimerspec spec = {
 		.it_value = { .tv_sec = (time_t)(deadline_ns / 1000000000u),
@@ -197,14 +173,20 @@ static int deadline_arm(uint64_t deadline_ns, struct err *e)
 
 	if (deadline_ns == 0)
 		spec.it_interval.tv_nsec = 0; /* disarms */
-	if (made && armed_ns == deadline_ns)
+	if (made && made != gettid()) {
+		timer_delete(timer);
+		made = 0;
+		armed_ns = 0;
+	}
+	if (armed_ns == deadline_ns)
 		return 0;
 	if (!made) {
 		struct sigaction action = { .sa_handler = interrupted }; /* no SA_RESTART */
-		struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = DEADLINE_SIGNAL };
+		struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = DEADLINE_SIGNAL };
+		event.sigev_notify_thread_id = gettid();
 		if (sigaction(DEADLINE_SIGNAL, &action, NULL) < 0 || timer_create(CLOCK_MONOTONIC, &event, &timer) < 0)
 			return err_sys(e, "cannot make a timer");
-		made = true;
+		made = gettid();
 	}
 	if (timer_settime(timer, deadline_ns ? TIMER_ABSTIME : 0, &spec, NULL) < 0)
 		return err_sys(e, "cannot set a timer");
@@ -256,6 +238,8 @@ static int look_for_stop(struct tracee *t, int options, enum tracee_stop *stop, 
 	}
 	*stop = classify(t, info.si_status);
 	t->stopped = true;
+	t->asked = false;
+	t->group_stopped = *stop == TRACEE_STOP_GROUP;
 	if (*stop != TRACEE_STOP_SYSCALL)
 		hide_interruption(t);
 	return 1;
@@ -285,6 +269,7 @@ int tracee_poll(struct tracee *t, enum tracee_stop *stop, struct err *e)
 int tracee_ask(struct tracee *t, struct err *e)
 {
 	registers_before_stop(&t->before, t->pid, t->tid);
+	t->asked = true;
 	return request(t, PTRACE_INTERRUPT, "PTRACE_INTERRUPT", 0, 0, e);
 }
 
@@ -317,11 +302,19 @@ int tracee_interrupt(struct tracee *t, uint64_t deadline_ns, enum tracee_stop *s
 	}
 }
 
-int tracee_resume(struct tracee *t, int how, struct err *e)
+/* With the signal that it has met, unless that was for the first thread. */
+static int signal_to_pass_on(struct tracee *t)
 {
-	int signal = t->signal;
+	const int signal = t->signal && !hand_back(t) ? t->signal : 0;
 
 	t->signal = 0;
+	return signal;
+}
+
+int tracee_resume(struct tracee *t, int how, struct err *e)
+{
+	const int signal = signal_to_pass_on(t);
+
 	t->stopped = false;
 	int rc = request(t, how, "resume", 0, (uintptr_t)signal, e);
 	return rc == -ESRCH ? gone(t, e) : rc;
@@ -348,57 +341,17 @@ void tracee_detach(struct tracee *t)
 	if (!t->seized)
 		return;
 	if (!t->stopped && tracee_interrupt(t, monotonic_ns() + LAST_WAIT_NS, &stop, &ignored) < 0 && !t->stopped) {
-		tracee_give_up(t);
+		let_go_running(t);
 		deadline_disarm();
 		return;
 	}
-	if (request(t, PTRACE_DETACH, "PTRACE_DETACH", 0, (uintptr_t)t->signal, &ignored) == 0)
+	if (let_go(t))
+		t->stopped_since = 0;
+	else if (request(t, PTRACE_DETACH, "PTRACE_DETACH", 0, (uintptr_t)signal_to_pass_on(t), &ignored) == 0)
 		reap_remove(t->tid);
 	hold_ends(t);
 	deadline_disarm();
 	t->seized = false;
-}
-
-/* With the signal that it may have met first. False: it has not come to its stop. */
-static bool release(struct tracee *t)
-{
-	enum tracee_stop stop;
-	struct err ignored;
-
-	int rc = tracee_poll(t, &stop, &ignored);
-	if (rc > 0)
-		tracee_detach(t);
-	return rc != 0;
-}
-
-void tracee_release_late(void)
-{
-	reap_ended();
-	for (size_t i = late_count; i-- > 0;)
-		if (release(&late[i]))
-			forget_late(&late[i]);
-}
-
-void tracee_await_late(uint64_t deadline_ns)
-{
-	const struct timespec pause = { .tv_nsec = 1000000 };
-
-	if (late_count == 0)
-		return;
-	tracee_go_first(true);
-	while (late_count && monotonic_ns() < deadline_ns) {
-		nanosleep(&pause, NULL);
-		tracee_release_late();
-	}
-	tracee_go_first(false);
-}
-
-void tracee_release(pid_t tid)
-{
-	struct tracee *before = find_late(tid), other = { .tid = tid, .seized = true };
-
-	if (release(before ? before : &other) && before)
-		forget_late(before);
 }
 
 int tracee_registers(struct tracee *t, struct registers *regs, struct err *e)

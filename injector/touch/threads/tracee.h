@@ -7,7 +7,7 @@
  * not kept.
  *
  * Waits have deadlines, which a timer with SIGALRM enforces: not for programs that use that signal, nor for several
- * threads.
+ * threads at a time.
  */
 #ifndef MEMATTACH_TRACEE_H
 #define MEMATTACH_TRACEE_H
@@ -33,6 +33,8 @@ struct tracee {
 	bool seized;
 	bool filtered; /* has a seccomp filter, which is suspended as long as it is seized */
 	bool stopped;
+	bool group_stopped;
+	bool asked;                 /* to stop, and has not met a stop since */
 	int signal;                 /* of a TRACEE_STOP_SIGNAL, to be passed on */
 	struct blocked_call before; /* registers_before_stop() */
 	uint64_t stopped_since;     /* CLOCK_MONOTONIC ns when the present stop was asked for, 0: running */
@@ -65,24 +67,9 @@ int tracee_resume(struct tracee *t, int request, struct err *e) WARN_UNUSED;
 /* Resumes the thread's own program without waiting (still seized). */
 int tracee_continue(struct tracee *t, struct err *e) WARN_UNUSED;
 /* Ends the tracing; a running thread is stopped first. Safe in any state, also after the thread's end. A thread that
- * does not stop is given up (below). */
+ * does not stop is given up, and one that is not the first of its process may be traced until its tracer ends
+ * (let_go.h). */
 void tracee_detach(struct tracee *t);
-/*
- * Threads that were given up. A thread that waits for a vfork child or for a disk does not stop when it is asked to,
- * and the kernel neither takes the request back nor detaches from a thread that runs. It will stop when it comes back,
- * and then stay stopped until memattach ends. So it is remembered, and resumed as soon as it has stopped.
- *
- * tracee_give_up      remembers it. tracee_seize takes such a thread over. tracee_release_late resumes those that have
- * stopped since. To be called now and then, and when SIGCHLD tells of a
- *                     stop, while no other thread is stopped.
- * tracee_await_late   waits for them to stop, ahead of others that want a processor: before something that takes long.
- * tracee_release      resumes the thread that waitid() tells of, whether it was given up or not.
- */
-void tracee_give_up(struct tracee *t);
-void tracee_release_late(void);
-void tracee_await_late(uint64_t deadline_ns);
-void tracee_release(pid_t tid);
-
 int tracee_registers(struct tracee *t, struct registers *regs, struct err *e) WARN_UNUSED;
 int tracee_set_registers(struct tracee *t, const struct registers *regs, struct err *e) WARN_UNUSED;
 /* Where the kernel has its restartable sequences (struct ptrace_rseq_configuration), and whether its system calls

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "touch/threads/let_go.h"
 #include "touch/threads/reap.h"
 #include "process/target.h"
 #include "host/watchdog.h"
@@ -125,7 +126,7 @@ static void gather(struct run *r)
 		if (m)
 			came(r, m);
 		else
-			tracee_release(info.si_pid); /* given up by an earlier step, which it has come too late for */
+			let_go_look_at(info.si_pid);
 		if (m && r->next < r->c->count && r->fresh < FEW)
 			ask_next(r);
 	} while (monotonic_ns() < r->c->deadline_ns);
@@ -145,7 +146,7 @@ static void drop(struct run *r, bool all)
 		if (thread_has_ended(r->c->pid, m->t.tid))
 			done(r, m, err_set(&e, ESRCH, "thread %d has ended", m->t.tid), &e);
 		else if (all) {
-			tracee_give_up(&m->t);
+			let_go_running(&m->t);
 			done(r, m, thread_did_not_stop(r->c->pid, m->t.tid, &e), &e);
 		}
 	}

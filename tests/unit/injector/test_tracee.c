@@ -21,6 +21,7 @@
 #include <cmocka.h>
 
 #include "process/target.h"
+#include "touch/threads/let_go.h"
 
 static pid_t start_sleeper(void)
 {
@@ -184,13 +185,13 @@ static void test_a_thread_that_stops_late_is_let_go(void **state)
 		assert_false(t.seized);
 	}
 	assert_int_equal(longest, 0); /* it was asked and not held */
-	tracee_release_late();
+	let_go_look();
 	assert_int_equal(tracee_seize(&t, pid, pid, true, &e), -EBUSY);
 	assert_int_equal(write(go_on, "g", 1), 1);
 	assert_int_equal(poll(&said, 1, 100), 0); /* it is in its stop */
 	int came = 0;
 	for (int i = 0; i < 100 && !came; i++) { /* on a busy machine its stop comes later */
-		tracee_release_late();
+		let_go_look();
 		came = poll(&said, 1, 100);
 	}
 	assert_int_equal(came, 1);
@@ -222,7 +223,7 @@ static void test_a_hold_that_ends_late_counts(void **state)
 	assert_true(longest >= 20000000);
 	tracee_detach(&t);
 	assert_int_equal(write(go_on, "g", 1), 1);
-	tracee_await_late(monotonic_ns() + 20000000000);
+	let_go_await(monotonic_ns() + 20000000000);
 	assert_int_equal(poll(&said, 1, 10000), 1);
 	end(pid);
 	close(go_on);

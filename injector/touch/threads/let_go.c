@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+#include "touch/threads/let_go.h"
+
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <time.h>
+
+#include "base/grow.h"
+#include "process/blocked_call.h"
+#include "host/watchdog.h"
+#include "process/proc_status.h"
+#include "touch/threads/reap.h"
+#include "touch/threads/tracer.h"
+
+#define PAUSE_NS 1000000u
+#define FIRST_NS 100000000ull /* for the turn of the first thread */
+#define FIRST_PAUSE_NS 20000
+#define FINISH_NS 2000000000ull /* a thread among many that run waits long for its turn */
+#define FINISH_PAUSE_NS 50000u
+#define ON_ITS_WAY_NS 20000 /* on a processor; to take signals is the first thing that a thread does there */
+
+struct member {
+	struct tracee t;
+	bool passed; /* has_passed() */
+	int64_t ran_ns;
+};
+
+static struct member *list;
+static size_t count;
+
+static bool add(const struct member *m)
+{
+	if (!grow_list(list, count))
+		return false;
+	list[count++] = *m;
+	return true;
+}
+
+static struct member take(size_t i)
+{
+	struct member m = list[i];
+
+	list[i] = list[--count];
+	return m;
+}
+
+/* While the process is stopped by job control only a detach leaves it so. A filter is suspended as long as it is
+ * traced. */
+static bool may_go_on_traced(const struct tracee *t)
+{
+	return tracer_runs() && t->pid && t->tid != t->pid && !t->filtered && !t->group_stopped;
+}
+
+/* Adds it to the list, if it has not ended. */
+static void resume(struct member *m)
+{
+	struct err ignored;
+
+	m->passed = false;
+	if (tracee_continue(&m->t, &ignored) < 0)
+		return;
+	m->t.before = (struct blocked_call){ .number = -1 };
+	m->ran_ns = thread_ran_ns(m->t.pid, m->t.tid);
+	add(m); /* without memory it goes on, too */
+}
+
+/* None waits that any thread may take which does not block it. */
+static bool has_taken_all(const char *status)
+{
+	return !((uint64_t)proc_status_number(status, "ShdPnd", 16, 0) &
+	         ~(uint64_t)proc_status_number(status, "SigBlk", 16, 0));
+}
+
+/*
+ * Has it taken what signals it was to take when it left its stop, with ran_ns on a processor until then? It sleeps, or
+ * has run for longer than that takes. Who was asked and is in uninterruptible sleep may not come to a stop for long:
+ * the request ends with the tracer.
+ */
+static bool has_passed(const struct tracee *t, int64_t ran_ns, bool all_signals)
+{
+	char status[STATUS_BYTES];
+	const char *state;
+
+	if (proc_status_read(status, t->pid, t->tid) < 0 || !(state = proc_status_field(status, "State")))
+		return true;
+	if (*state == 'D' || *state == 'Z' || *state == 'X')
+		return true;
+	if (t->asked || (all_signals && !has_taken_all(status)))
+		return false;
+	return *state == 'S' || !ran_ns || thread_ran_ns(t->pid, t->tid) - ran_ns > ON_ITS_WAY_NS;
+}
+
+bool let_go(struct tracee *t)
+{
+	struct member m = { .t = *t };
+
+	if (!may_go_on_traced(t) || !grow_list(list, count))
+		return false;
+	resume(&m);
+	return true;
+}
+
+void let_go_first(struct tracee *t)
+{
+	const struct timespec pause = { .tv_nsec = FIRST_PAUSE_NS };
+	const uint64_t deadline_ns = monotonic_ns() + FIRST_NS;
+	const int64_t ran_ns = thread_ran_ns(t->pid, t->tid);
+
+	tracee_detach(t);
+	while (!has_passed(t, ran_ns, true) && monotonic_ns() < deadline_ns)
+		nanosleep(&pause, NULL);
+}
+
+void let_go_running(struct tracee *t)
+{
+	const struct member m = { .t = *t, .passed = !t->asked };
+
+	if (t->seized)
+		add(&m); /* without memory it is resumed by the kernel when memattach ends */
+	t->seized = false;
+}
+
+/* True: it was stopped, or has ended, and is not in the list. */
+static bool look_at(struct member *m)
+{
+	enum tracee_stop stop;
+	struct err ignored;
+
+	int rc = tracee_poll(&m->t, &stop, &ignored);
+	if (rc > 0 && may_go_on_traced(&m->t))
+		resume(m);
+	else if (rc > 0)
+		tracee_detach(&m->t);
+	return rc != 0;
+}
+
+int let_go_take_back(struct tracee *t, pid_t tid, bool filtered, struct err *e)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (list[i].t.tid != tid)
+			continue;
+		if (list[i].t.filtered != filtered)
+			return err_set(e, EBUSY, "thread %d has not stopped since it was asked to", tid);
+		uint64_t *longest = t->longest_ns;
+		*t = take(i).t;
+		t->longest_ns = longest;
+		return 1;
+	}
+	return 0;
+}
+
+bool let_go_look(void)
+{
+	bool found = false;
+
+	reap_ended();
+	for (size_t i = count; i-- > 0;) {
+		struct member m = take(i);
+		if (look_at(&m))
+			found = true;
+		else
+			add(&m);
+	}
+	return found;
+}
+
+void let_go_look_at(pid_t tid)
+{
+	struct member m = { .t = { .tid = tid, .seized = true } };
+
+	for (size_t i = 0; i < count; i++)
+		if (list[i].t.tid == tid) {
+			m = take(i);
+			break;
+		}
+	if (!look_at(&m) && m.t.pid)
+		add(&m);
+}
+
+static void pause_for_stop(uint64_t ns)
+{
+	const struct timespec time = { .tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u) };
+	sigset_t child;
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	if (tracer_runs())
+		sigtimedwait(&child, NULL, &time);
+	else
+		nanosleep(&time, NULL);
+}
+
+void let_go_pause(uint64_t ns)
+{
+	const uint64_t end_ns = monotonic_ns() + ns;
+
+	for (uint64_t now_ns; (now_ns = monotonic_ns()) < end_ns; let_go_look())
+		pause_for_stop(end_ns - now_ns);
+}
+
+void let_go_await(uint64_t deadline_ns)
+{
+	if (count == 0)
+		return;
+	tracee_go_first(true);
+	while (count && monotonic_ns() < deadline_ns)
+		let_go_pause(PAUSE_NS);
+	tracee_go_first(false);
+}
+
+static bool all_passed(void)
+{
+	bool all = true;
+
+	for (size_t i = 0; i < count; i++) {
+		list[i].passed = list[i].passed || has_passed(&list[i].t, list[i].ran_ns, false);
+		all &= list[i].passed;
+	}
+	return all;
+}
+
+void let_go_finish(void)
+{
+	const uint64_t deadline_ns = monotonic_ns() + FINISH_NS;
+
+	tracee_go_first(true); /* to the end of this thread */
+	while (count && (let_go_look() || !all_passed()) && monotonic_ns() < deadline_ns)
+		pause_for_stop(FINISH_PAUSE_NS);
+	watchdog_hold(false);
+	while (count)
+		reap_remove(take(0).t.tid);
+}
