@@ -24,7 +24,6 @@
 #include "touch/python/python_hooks.h"
 #include "session/record.h"
 #include "touch/patches/still_moment.h"
-#include "touch/threads/tracer.h"
 
 /* After all, dlopen may not be called. */
 static int map_instead(struct session *s, const char *why, struct err *e)
@@ -51,62 +50,59 @@ static uint64_t trampoline_bytes(const struct session *s)
 	return (p->trampoline_count + s->hooks.count) * sizeof(struct control_trampoline);
 }
 
-/* A thread is borrowed. If the loader may not be called after all, *why is set, and none is. */
-static int begin_once(struct session *s, struct loan *loan, struct borrower *borrower, const char **why, struct err *e)
-{
-	const bool may_map = libc_loads_payload(&s->view.libc) && s->options.loader == LOADER_AUTO;
-
-	*why = NULL;
-	session_borrower(s, borrower, trampoline_bytes(s), &s->outcome.attach_longest_ns);
-	int rc = loan_begin(loan, s, borrower, e);
-	if (rc == -ETIMEDOUT && may_map)
-		*why = "no thread came to a point where dlopen may be called";
-	/* The only thread is stopped: it makes no other from now on. */
-	if (rc == 0 && may_map && (*why = session_threads_against_loader(s)))
-		rc = loan_end(loan, 0, e);
-	return rc;
-}
-
-static int begin(struct session *s, struct loan *loan, struct borrower *borrower, struct err *e)
-{
-	struct err first, second;
-	const char *why;
-
-	int rc = begin_once(s, loan, borrower, &why, &first);
-	if (!why || (rc < 0 && rc != -ETIMEDOUT)) {
-		*e = first;
-		return rc;
-	}
-	if (map_instead(s, why, &second) < 0)
-		return err_set(e, ETIMEDOUT, "%s; nor can the payload be mapped without the loader: %s",
-		               rc < 0 ? first.text : why, second.text);
-	return begin_once(s, loan, borrower, &why, e);
-}
-
-struct step {
-	struct session *s;
+struct loading {
 	int payload_fd;
-	struct err *e;
+	bool begun;
+	const char *why; /* the loader may not be called after all; NULL: it may, or is not to be */
 };
 
-static int load_once(void *context)
+static bool may_map(const struct session *s)
 {
-	const struct step *step = context;
-	struct session *s = step->s;
-	struct err *e = step->e;
-	struct borrower borrower;
-	struct loan loan;
+	return libc_loads_payload(&s->view.libc) && s->options.loader == LOADER_AUTO;
+}
 
-	int rc = begin(s, &loan, &borrower, e);
-	if (rc < 0)
-		return rc;
+static int load(struct loan *l, void *context, struct err *e)
+{
+	struct loading *x = context;
+	struct session *s = l->s;
+
+	x->begun = true;
+	/* The only thread is stopped: it makes no other from now on. */
+	if (may_map(s) && (x->why = session_threads_against_loader(s)))
+		return 0;
 	s->touched = true;
 	/* There may have been a session that was taken over. */
 	s->outcome.entries = s->outcome.python = (struct word_counts){ 0 };
 	dump_writer_set_state(&s->recording.dump, DUMP_STATE_RUNNING, 0);
 	if (!libc_loads_payload(&s->view.libc))
-		loan_hold_others(&loan);
-	return loan_end(&loan, recording_load(&loan, step->payload_fd, e), e);
+		loan_hold_others(l);
+	return recording_load(l, x->payload_fd, e);
+}
+
+static int borrow_to_load(struct session *s, struct loading *x, struct err *e)
+{
+	struct borrower borrower;
+
+	session_borrower(s, &borrower, trampoline_bytes(s), &s->outcome.attach_longest_ns);
+	return loan_run(s, &borrower, load, x, e);
+}
+
+static int load_once(struct session *s, int payload_fd, struct err *e)
+{
+	struct loading x = { .payload_fd = payload_fd };
+	struct err first, second;
+
+	int rc = borrow_to_load(s, &x, &first);
+	if (rc == -ETIMEDOUT && !x.begun && may_map(s))
+		x.why = "no thread came to a point where dlopen may be called";
+	if (!x.why || (rc < 0 && rc != -ETIMEDOUT)) {
+		*e = first;
+		return rc;
+	}
+	if (map_instead(s, x.why, &second) < 0)
+		return err_set(e, ETIMEDOUT, "%s; nor can the payload be mapped without the loader: %s",
+		               rc < 0 ? first.text : x.why, second.text);
+	return borrow_to_load(s, &x, e);
 }
 
 int session_attach(struct session *s, struct err *e)
@@ -115,32 +111,31 @@ int session_attach(struct session *s, struct err *e)
 	AUTO_CLOSE int payload_fd = -1;
 
 	int rc = payload_memfd(&payload_fd, e);
-	struct step step = { s, payload_fd, e };
 	if (rc < 0)
 		return rc;
 	changes_forget(&s->changes);
 	rc = still_moment_foresee(s, monotonic_ns() + s->options.deadline_ns, e);
 	if (rc == 0)
 		do
-			rc = tracer_run(load_once, &step);
+			rc = load_once(s, payload_fd, e);
 		while (rc == -EDEADLK && loader_moment_pause(deadline_ns));
 	if (rc == 0)
 		rc = target_read(&s->memory, s->payload.session, &s->payload.block, sizeof s->payload.block, e);
 	return rc < 0 ? rc : patches_write(s, monotonic_ns() + s->options.deadline_ns, e);
 }
 
-static int set_more_trampolines(void *context)
+static int set_trampolines(struct loan *l, void *unused, struct err *e)
 {
-	const struct step *step = context;
-	struct session *s = step->s;
-	struct err *e = step->e;
+	(void)unused;
+	return recording_set_trampolines(l, e);
+}
+
+static int set_more_trampolines(struct session *s, struct err *e)
+{
 	struct borrower borrower;
-	struct loan loan;
 
 	session_borrower(s, &borrower, trampoline_bytes(s), &s->outcome.attach_longest_ns);
-	int rc = loan_begin(&loan, s, &borrower, e);
-	if (rc == 0)
-		rc = loan_end(&loan, recording_set_trampolines(&loan, e), e);
+	int rc = loan_run(s, &borrower, set_trampolines, NULL, e);
 	if (rc == 0)
 		s->payload.block.trampoline_count = (uint32_t)s->view.plan.trampoline_count;
 	return rc;
@@ -148,10 +143,9 @@ static int set_more_trampolines(void *context)
 
 int session_patch_more(struct session *s, struct err *e)
 {
-	struct step step = { .s = s, .e = e };
 	int rc = 0;
 
 	if (s->view.plan.trampoline_count > s->payload.block.trampoline_count)
-		rc = tracer_run(set_more_trampolines, &step);
+		rc = set_more_trampolines(s, e);
 	return rc == 0 ? patches_write_words(s, monotonic_ns() + s->options.deadline_ns, e) : rc;
 }

@@ -35,7 +35,6 @@
 #include "run/steps/session_file.h"
 #include "touch/patches/target_dump.h"
 #include "touch/threads/let_go.h"
-#include "touch/threads/tracer.h"
 #include "process/task.h"
 #include "elf/tid_offset.h"
 #include "host/watchdog.h"
@@ -44,14 +43,6 @@
 #define QUIESCE_NS 10000000000ull /* a thread may wait long for its turn; none is stopped meanwhile */
 #define PARKED_NS 2000000000ull   /* a coroutine may wait long in an allocator, but for nothing that ends soon */
 #define LATE_NS 1000000000ull     /* for a thread that was given up to come to its stop */
-
-static int begin(struct session *s, struct loan *l, struct err *e)
-{
-	struct borrower borrower;
-
-	session_patient_borrower(s, &borrower, &s->outcome.detach_longest_ns);
-	return loan_begin(l, s, &borrower, e);
-}
 
 struct outside {
 	struct quiesce quiesce;
@@ -153,24 +144,21 @@ static int unload_calls(const struct session *s, const struct kept *kept, struct
 }
 
 struct unloading {
-	struct session *s;
 	struct stub_call calls[3 + SESSION_DETOUR_AREAS];
 	unsigned count;
-	struct err *e;
 };
 
-static int unload_once(void *context)
+static int unload_by(struct loan *l, void *context, struct err *e)
 {
 	struct unloading *u = context;
-	struct loan l;
 
-	int rc = begin(u->s, &l, u->e);
-	return rc < 0 ? rc : loan_end(&l, session_unload_by(&l, u->calls, u->count, u->e), u->e);
+	return session_unload_by(l, u->calls, u->count, e);
 }
 
 static int unload(struct session *s, const struct kept *kept, struct err *e)
 {
-	struct unloading u = { .s = s, .e = e };
+	struct unloading u = { 0 };
+	struct borrower borrower;
 
 	_Static_assert(3 + SESSION_DETOUR_AREAS <= SA_CALL_MAX, "calls");
 	if (s->payload.block.state == SESSION_STARTED)
@@ -179,8 +167,9 @@ static int unload(struct session *s, const struct kept *kept, struct err *e)
 	const uint64_t deadline_ns = monotonic_ns() + UNLOAD_NS;
 	if (rc < 0)
 		return rc;
+	session_patient_borrower(s, &borrower, &s->outcome.detach_longest_ns);
 	do
-		rc = tracer_run(unload_once, &u);
+		rc = loan_run(s, &borrower, unload_by, &u, e);
 	while (rc == -EDEADLK && loader_moment_pause(deadline_ns));
 	if (rc == 0) {
 		changes_end(&s->changes, CHANGE_RECORDING, kept->trampolines ? CHANGE_STAYS : CHANGE_UNDONE);

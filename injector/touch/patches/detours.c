@@ -47,7 +47,7 @@ static int map_area(struct loan *l, unsigned number, const struct detour_area *a
 
 	int rc = target_write(&s->writer, CHANGE_PAYLOAD, area_address(s, number), area, sizeof *area, e);
 	if (rc == 0)
-		rc = remote_call1(&l->remote, SYS_mmap, arguments, &result, l->deadline_ns, e);
+		rc = remote_call1(l->remote, SYS_mmap, arguments, &result, l->deadline_ns, e);
 	if (rc == 0)
 		rc = remote_result(result, e);
 	if (rc < 0)
@@ -55,10 +55,10 @@ static int map_area(struct loan *l, unsigned number, const struct detour_area *a
 	if (result == area->address)
 		changes_made(&s->changes, CHANGE_DETOURS);
 	if (result == area->address) /* mlockall(MCL_FUTURE) may have locked it */
-		return remote_call1(&l->remote, SYS_munlock, area_range, &result, l->deadline_ns, e);
+		return remote_call1(l->remote, SYS_munlock, area_range, &result, l->deadline_ns, e);
 	/* Before Linux 4.17 the address is but a wish. */
 	const uint64_t unmap[6] = { result, area->bytes };
-	rc = remote_call1(&l->remote, SYS_munmap, unmap, &result, l->deadline_ns, e);
+	rc = remote_call1(l->remote, SYS_munmap, unmap, &result, l->deadline_ns, e);
 	return rc < 0 ? rc : err_set(e, EEXIST, "there is other memory where a detour should be");
 }
 

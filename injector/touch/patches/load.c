@@ -30,7 +30,7 @@ static void read_dlerror(struct loan *l, char *text, size_t size)
 
 	snprintf(text, size, "unknown reason");
 	if (l->s->view.libc.dlerror &&
-	    remote_call1(&l->remote, l->s->view.libc.dlerror, none, &message, l->deadline_ns, &ignored) == 0 && message)
+	    remote_call1(l->remote, l->s->view.libc.dlerror, none, &message, l->deadline_ns, &ignored) == 0 && message)
 		if (target_read_string(&l->s->memory, message, text, size, &ignored) < 0)
 			snprintf(text, size, "unknown reason");
 }
@@ -59,11 +59,11 @@ static void proc_name(char name[NAME_BYTES], int remote_fd, uint64_t unique)
 
 static int write_call(const struct loan *l, const char *name, struct stub_call *call, struct err *e)
 {
-	const uint64_t at = REMOTE_AT(&l->remote, data.path);
+	const uint64_t at = REMOTE_AT(l->remote, data.path);
 
 	*call = (struct stub_call){ .target = l->s->view.libc.dlopen,
 		                    .argument = { at, RTLD_NOW | RTLD_LOCAL | l->s->view.libc.dlopen_mode_extra } };
-	return target_write(l->remote.writer, CHANGE_WORK_AREA, at, name, strlen(name) + 1, e);
+	return target_write(l->remote->writer, CHANGE_WORK_AREA, at, name, strlen(name) + 1, e);
 }
 
 /* glibc leaves what it has mapped of a file that it then cannot load: with no room for its .bss, for one. */
@@ -77,7 +77,7 @@ static void unmap_refused(struct loan *l)
 		const struct mapping *m = &maps.list[i];
 		struct stub_call call = image_unmap_call(m->start, m->end - m->start);
 		if (ours_has(&l->s->ours, m->dev_major, m->dev_minor, m->inode))
-			rc = remote_call(&l->remote, &call, 1, l->deadline_ns, &ignored);
+			rc = remote_call(l->remote, &call, 1, l->deadline_ns, &ignored);
 	}
 	maps_free(&maps);
 }
@@ -89,7 +89,7 @@ static int open_by_name(struct loan *l, const char *name, uint64_t *handle, stru
 
 	int rc = write_call(l, name, &call, e);
 	if (rc == 0)
-		rc = remote_call(&l->remote, &call, 1, l->deadline_ns, e);
+		rc = remote_call(l->remote, &call, 1, l->deadline_ns, e);
 	if (rc == 0)
 		*handle = call.result;
 	return rc;
@@ -104,7 +104,7 @@ static int open_handed(struct loan *l, int remote_fd, uint64_t unique, char name
 	handed_name(name, unique);
 	int rc = write_call(l, name, &call, e);
 	if (rc == 0)
-		rc = handed_open_call(&l->remote, &call, name, remote_fd, &handed, l->deadline_ns, e);
+		rc = handed_open_call(l->remote, &call, name, remote_fd, &handed, l->deadline_ns, e);
 	if (rc == 0 && !call.result)
 		rc = refused(l, name, e);
 	if (rc == 0)
@@ -129,7 +129,7 @@ static int hide_name(struct loan *l, uint64_t handle, const char *name, struct e
 	if (rc == 0 && strcmp(now, name) != 0)
 		return 0;
 	if (rc == 0)
-		rc = target_add_change(l->remote.writer, CHANGE_LINK_NAME, at, now, "", 1, e);
+		rc = target_add_change(l->remote->writer, CHANGE_LINK_NAME, at, now, "", 1, e);
 	return rc < 0 ? rc : 0;
 }
 
@@ -150,7 +150,7 @@ static int hide_data(struct loan *l, uint64_t base, struct err *e)
 		if (rc < 0 || p.p_type != PT_LOAD || !(p.p_flags & PF_W))
 			continue;
 		p.p_flags &= ~(Elf64_Word)PF_W;
-		rc = target_write(l->remote.writer, CHANGE_PAYLOAD, at, &p, sizeof p, e);
+		rc = target_write(l->remote->writer, CHANGE_PAYLOAD, at, &p, sizeof p, e);
 	}
 	return rc;
 }
@@ -173,7 +173,7 @@ static int open_by_loader(struct loan *l, int remote_fd, uint64_t *handle, uint6
 		}
 	}
 	if (rc == 0)
-		changes_made(l->remote.writer->changes, CHANGE_PAYLOAD);
+		changes_made(l->remote->writer->changes, CHANGE_PAYLOAD);
 	if (rc == 0)
 		rc = hide_name(l, *handle, name, e);
 	if (rc == 0)
@@ -202,7 +202,7 @@ int session_load(struct loan *l, int remote_fd, uint64_t *handle, struct err *e)
 	if (rc == 0)
 		rc = libc_loads_payload(&l->s->view.libc)
 		             ? load_by_loader(l, remote_fd, handle, &base, e)
-		             : image_map(&l->remote, &image, remote_fd, &base, l->deadline_ns, e);
+		             : image_map(l->remote, &image, remote_fd, &base, l->deadline_ns, e);
 	return rc < 0 ? rc : session_place_payload(l->s, base, base + image.bytes, base + image.code_end, e);
 }
 
@@ -247,7 +247,7 @@ int session_unload_by(struct loan *l, struct stub_call *calls, unsigned count, s
 		if (dlclose && calls[i].target == dlclose)
 			rc = loader_moment_begin(&moment, l, e);
 	if (rc == 0)
-		rc = remote_call(&l->remote, calls, count, l->deadline_ns, e);
+		rc = remote_call(l->remote, calls, count, l->deadline_ns, e);
 	if (rc == 0) {
 		changes_end(&l->s->changes, CHANGE_PAYLOAD, CHANGE_UNDONE);
 		changes_end(&l->s->changes, CHANGE_LINK_NAME, CHANGE_UNDONE);

@@ -49,20 +49,20 @@ int loader_moment_begin(struct loader_moment *m, struct loan *l, struct err *e)
 	*m = (struct loader_moment){ .loan = l };
 	if (!session_has_more_threads(l->s))
 		return check_others(m, e);
-	int rc = stop_others(&m->others, &l->s->target, l->thread.tid, true, longest(m), e);
+	int rc = stop_others(&m->others, &l->s->target, l->thread->tid, true, longest(m), e);
 	if (rc == -EAGAIN)
 		rc = e->code = -EDEADLK;
 	if (rc == 0)
 		rc = check_others(m, e);
-	l->remote.late = let_others_go;
-	l->remote.late_context = m;
-	l->remote.late_ns = monotonic_ns() + LATE_NS;
+	l->remote->late = let_others_go;
+	l->remote->late_context = m;
+	l->remote->late_ns = monotonic_ns() + LATE_NS;
 	return rc;
 }
 
 void loader_moment_end(struct loader_moment *m)
 {
-	m->loan->remote.late = NULL;
+	m->loan->remote->late = NULL;
 	if (m->others.count)
 		let_others_go(m);
 }

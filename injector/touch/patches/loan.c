@@ -12,25 +12,8 @@ static int keep_errno(struct loan *l, struct err *e)
 
 	if (!l->s->view.libc.errno_location)
 		return 0;
-	int rc = remote_call1(&l->remote, l->s->view.libc.errno_location, none, &address, l->deadline_ns, e);
-	return rc < 0 ? rc : remote_keep_errno(&l->remote, address, e);
-}
-
-int loan_begin(struct loan *l, struct session *s, const struct borrower *b, struct err *e)
-{
-	l->s = s;
-	l->others = (struct stop_all){ 0 };
-	l->call_ns = b->call_ns;
-	int rc = borrow_enter(b, &l->remote, &l->thread, e);
-	if (rc < 0)
-		return rc;
-	l->deadline_ns = monotonic_ns() + l->call_ns;
-	rc = keep_errno(l, e);
-	if (rc < 0)
-		remote_abandon(&l->remote);
-	else
-		pending_error_hide(&l->pending, &s->view.libc, &l->remote);
-	return rc;
+	int rc = remote_call1(l->remote, l->s->view.libc.errno_location, none, &address, l->deadline_ns, e);
+	return rc < 0 ? rc : remote_keep_errno(l->remote, address, e);
 }
 
 void loan_hold_others(struct loan *l)
@@ -44,14 +27,14 @@ void loan_hold_others(struct loan *l)
 	if (rc == 0 && count) /* its parent does not stop before it is gone */
 		rc = err_set(&why, EAGAIN, "process %d runs in its memory", sharers[0]);
 	if (rc == 0)
-		rc = stop_others(&l->others, &s->target, l->thread.tid, false, &s->outcome.attach_longest_ns, &why);
+		rc = stop_others(&l->others, &s->target, l->thread->tid, false, &s->outcome.attach_longest_ns, &why);
 	if (rc < 0 && s->options.verbose)
 		session_say(s, "children that are forked meanwhile may inherit descriptors of memattach: %s", why.text);
 }
 
 static int end_loan(struct loan *l, int rc, struct err *e)
 {
-	struct remote *r = &l->remote;
+	struct remote *r = l->remote;
 	struct err leaving = { 0 };
 
 	if (rc == -ETIMEDOUT || rc == -ESRCH) {
@@ -70,14 +53,39 @@ static int end_loan(struct loan *l, int rc, struct err *e)
 	return left;
 }
 
-int loan_end(struct loan *l, int rc, struct err *e)
+struct borrowing {
+	struct session *s;
+	const struct borrower *b;
+	loan_fn use;
+	void *context;
+};
+
+static int lend(void *context, struct remote *r, struct tracee *t, struct err *e)
 {
-	rc = end_loan(l, rc, e);
-	if (l->others.count + l->others.sleeper_count) {
-		if (l->thread.seized && l->thread.tid == l->s->target.pid)
-			let_go_first(&l->thread);
-		stop_all_end(&l->others, &l->s->outcome.attach_longest_ns);
+	const struct borrowing *x = context;
+	struct session *s = x->s;
+	struct loan l = { .s = s, .remote = r, .thread = t, .call_ns = x->b->call_ns };
+
+	l.deadline_ns = monotonic_ns() + l.call_ns;
+	int rc = keep_errno(&l, e);
+	if (rc < 0) {
+		remote_abandon(r);
+		return rc;
 	}
-	tracee_detach(&l->thread);
+	pending_error_hide(&l.pending, &s->view.libc, r);
+	rc = end_loan(&l, x->use(&l, x->context, e), e);
+	if (l.others.count + l.others.sleeper_count) {
+		if (t->seized && t->tid == s->target.pid)
+			let_go_first(t);
+		stop_all_end(&l.others, &s->outcome.attach_longest_ns);
+	}
+	tracee_detach(t);
 	return rc;
+}
+
+int loan_run(struct session *s, const struct borrower *b, loan_fn use, void *context, struct err *e)
+{
+	struct borrowing x = { s, b, use, context };
+
+	return borrow_thread(b, lend, &x, e);
 }

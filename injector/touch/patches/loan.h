@@ -13,27 +13,26 @@
 
 struct loan {
 	struct session *s;
-	struct remote remote;
-	struct tracee thread;
+	struct remote *remote;
+	struct tracee *thread;
 	struct pending_error pending;
 	struct stop_all others;
 	uint64_t call_ns;     /* that the calls may take, and again the way back */
 	uint64_t deadline_ns; /* of the calls */
 };
 
-/* Afterwards the thread is at a checkpoint: remote_call and its like may be used. On failure there is no loan. */
-int loan_begin(struct loan *l, struct session *s, const struct borrower *b, struct err *e) WARN_UNUSED;
+/* The thread is at a checkpoint: remote_call and its like may be used. Afterwards it is brought back and the padding
+ * cleared. A thread that is still in a call (-ETIMEDOUT) or gone (-ESRCH) is left to its stub. */
+typedef int (*loan_fn)(struct loan *l, void *context, struct err *e);
+
+/* Returns what use has returned; or if that is 0, why the thread could not be brought back. If it was not called: why
+ * there is no loan (borrow_thread). */
+int loan_run(struct session *s, const struct borrower *b, loan_fn use, void *context, struct err *e) WARN_UNUSED;
 /*
  * Before the thread is given descriptors, until the loan ends: nobody else may fork, as the child would inherit them.
  * So all others are stopped, if they can be, but for those that sleep in a call that a stop would harm: who of them
  * wakes meanwhile and forks has a child with these descriptors. Not where the calls take locks that others may hold.
  */
 void loan_hold_others(struct loan *l);
-/*
- * rc: what the calls came to. Brings the thread back and clears the padding. A thread that is still in a call
- * (-ETIMEDOUT) or gone (-ESRCH) is left to its stub. Returns rc, or if that is 0, why the thread could not be brought
- * back.
- */
-int loan_end(struct loan *l, int rc, struct err *e) WARN_UNUSED;
 
 #endif

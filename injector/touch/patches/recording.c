@@ -26,7 +26,7 @@ static int control_call(struct loan *l, enum control_op op, uint64_t argument, c
 	const uint64_t arguments[6] = { op, argument };
 	uint64_t result = 0;
 
-	int rc = remote_call1(&l->remote, l->s->payload.control, arguments, &result, l->deadline_ns, e);
+	int rc = remote_call1(l->remote, l->s->payload.control, arguments, &result, l->deadline_ns, e);
 	if (rc == 0 && (rc = remote_result(result, e)) < 0)
 		err_prefix(e, "the payload could not %s", what);
 	return rc;
@@ -104,7 +104,7 @@ static int start(struct loan *l, const int remote_fds[3], uint64_t handle, uint6
 		.dl_handle = handle,
 		.session_id = session_id,
 		.injector_pid = getpid(),
-		.tid_offset = find_tid_offset(s, &l->remote),
+		.tid_offset = find_tid_offset(s, l->remote),
 		.injector_start_ticks = s->recording.dump.own->injector_start_ticks,
 		.usable_size = recording_usable_size(s),
 		.python = s->python.layout,
@@ -115,7 +115,7 @@ static int start(struct loan *l, const int remote_fds[3], uint64_t handle, uint6
 	while (args.seed == 0)
 		if (getrandom(&args.seed, sizeof args.seed, 0) != sizeof args.seed)
 			args.seed = monotonic_ns();
-	uint64_t at = REMOTE_AT(&l->remote, data.start);
+	uint64_t at = REMOTE_AT(l->remote, data.start);
 	s->recording.asks_usable_size = args.usable_size != 0;
 	int rc = target_write(&s->writer, CHANGE_WORK_AREA, at, &args, sizeof args, e);
 	if (rc == 0)
@@ -131,9 +131,9 @@ int recording_set_trampolines(struct loan *l, struct err *e)
 	const struct got_plan *p = &s->view.plan;
 	const struct control_patch args = {
 		.trampoline_count = (uint32_t)p->trampoline_count,
-		.trampolines = REMOTE_AT(&l->remote, extra),
+		.trampolines = REMOTE_AT(l->remote, extra),
 	};
-	const uint64_t at = REMOTE_AT(&l->remote, data.patch);
+	const uint64_t at = REMOTE_AT(l->remote, data.patch);
 
 	int rc = target_write(&s->writer, CHANGE_WORK_AREA, args.trampolines, p->trampolines,
 	                      p->trampoline_count * sizeof *p->trampolines, e);
@@ -148,11 +148,11 @@ int recording_set_trampolines(struct loan *l, struct err *e)
  */
 static int ask_thread(struct loan *l, struct err *e)
 {
-	const uint64_t at = REMOTE_AT(&l->remote, data.tsc_mode), arguments[6] = { PR_GET_TSC, at };
+	const uint64_t at = REMOTE_AT(l->remote, data.tsc_mode), arguments[6] = { PR_GET_TSC, at };
 	uint64_t result;
 	int32_t mode = 0;
 
-	int rc = remote_call1(&l->remote, SYS_prctl, arguments, &result, l->deadline_ns, e);
+	int rc = remote_call1(l->remote, SYS_prctl, arguments, &result, l->deadline_ns, e);
 	if (rc == 0 && result == 0)
 		rc = target_read(&l->s->memory, at, &mode, sizeof mode, e);
 	if (rc == 0 && mode == PR_TSC_SIGSEGV)
@@ -173,7 +173,7 @@ int recording_load(struct loan *l, int payload_fd, struct err *e)
 		ours_add_descriptor(&s->ours, fds[i]);
 	int rc = ask_thread(l, e);
 	if (rc == 0)
-		rc = send_descriptors(&l->remote, s->target.pidfd, fds, 3, remote_fds, l->deadline_ns, e);
+		rc = send_descriptors(l->remote, s->target.pidfd, fds, 3, remote_fds, l->deadline_ns, e);
 	if (rc == 0)
 		rc = watchdog_check(e);
 	if (rc == 0)

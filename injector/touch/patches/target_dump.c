@@ -9,7 +9,6 @@
 #include "base/cleanup.h"
 #include "dump_format.h"
 #include "recording/dump_writer.h"
-#include "touch/threads/tracer.h"
 #include "host/watchdog.h"
 
 #define PIECE_BYTES (64ull << 20)
@@ -121,34 +120,26 @@ static uint64_t used_bytes(const struct memattach_session *block, const struct m
 
 struct piece {
 	uint64_t address;
-	const struct borrower *b;
+	uint64_t call_ns;
 	bool refused; /* by the kernel, for example because the program locks its memory */
-	struct err *e;
 };
 
-static int forget(void *context)
+static int forget(void *context, struct remote *r, struct tracee *t, struct err *e)
 {
 	struct piece *p = context;
-	const struct borrower *b = p->b;
-	struct err *e = p->e;
 	const uint64_t arguments[6] = { p->address, PIECE_BYTES, MADV_DONTNEED };
-	struct remote r;
-	struct tracee t;
+	const uint64_t deadline = monotonic_ns() + p->call_ns;
 	uint64_t result = 0;
 
-	int rc = borrow_enter(b, &r, &t, e);
-	if (rc < 0)
-		return rc;
-	uint64_t deadline = monotonic_ns() + b->call_ns;
-	rc = remote_call1(&r, SYS_madvise, arguments, &result, deadline, e);
+	int rc = remote_call1(r, SYS_madvise, arguments, &result, deadline, e);
 	if (rc == 0)
-		rc = remote_leave(&r, deadline, e);
+		rc = remote_leave(r, deadline, e);
 	p->refused = result != 0;
 	if (rc == 0) {
-		tracee_detach(&t);
+		tracee_detach(t);
 		return 0;
 	}
-	remote_abandon(&r);
+	remote_abandon(r);
 	return rc == -ESRCH ? rc : -EINPROGRESS;
 }
 
@@ -156,7 +147,7 @@ int target_dump_forget(const struct memattach_session *block, const struct maps 
                        struct err *e)
 {
 	uint64_t end = used_bytes(block, maps, b->memory);
-	struct piece piece = { .b = b, .e = e };
+	struct piece piece = { .call_ns = b->call_ns };
 	int rc = 0;
 
 	/* No dump is larger than a reference can reach; a target may say so of anything that it has mapped. */
@@ -165,7 +156,7 @@ int target_dump_forget(const struct memattach_session *block, const struct maps 
 	for (uint64_t at = 0; rc == 0 && !piece.refused && end - at > PIECE_BYTES && !watchdog_asked_twice();
 	     at += PIECE_BYTES) {
 		piece.address = block->dump_address + at;
-		rc = tracer_run(forget, &piece);
+		rc = borrow_thread(b, forget, &piece, e);
 	}
 	return rc;
 }

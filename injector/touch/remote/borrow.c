@@ -112,30 +112,46 @@ static bool runs_stub(const struct borrower *b, const struct stub_data *data, st
 	return !stack_walk_complete(&end) && stack_search_holds(b->memory, sp, &cave, 1);
 }
 
+struct stub_look {
+	const struct borrower *b;
+	const struct stub_data *data;
+	struct err *e;
+};
+
+static int look_at_stub(void *context)
+{
+	const struct stub_look *look = context;
+	const struct borrower *b = look->b;
+	struct tracee t = { .longest_ns = b->longest_ns };
+	const pid_t tid = (pid_t)look->data->tid;
+	enum tracee_stop stop;
+
+	int rc = tracee_seize(&t, b->target->pid, tid, false, look->e);
+	if (rc == -ESRCH || rc == -EPERM)
+		return 0; /* that thread is gone (or its number belongs to another process) */
+	if (rc < 0)
+		return rc;
+	rc = tracee_interrupt(&t, monotonic_ns() + STOP_NS, &stop, look->e);
+	bool busy = rc == 0 && runs_stub(b, look->data, &t);
+	tracee_detach(&t);
+	if (busy)
+		return err_set(look->e, EBUSY, "thread %d still runs the last steps of an earlier memattach", tid);
+	return rc == -ESRCH ? 0 : rc;
+}
+
 /*
  * A stub of a memattach that died may still be in the cave, and its thread may still run it. Its data must not be
  * overwritten before that thread has left: -EBUSY.
  */
 static int cave_is_free(const struct borrower *b, struct err *e)
 {
-	struct tracee t = { .longest_ns = b->longest_ns };
-	enum tracee_stop stop;
 	struct stub_data data;
 
 	int rc = target_read(b->memory, remote_cave_data(b->cave), &data, sizeof data, e);
 	if (rc < 0 || data.magic != STUB_MAGIC)
 		return rc;
-	rc = tracee_seize(&t, b->target->pid, (pid_t)data.tid, false, e);
-	if (rc == -ESRCH || rc == -EPERM)
-		return 0; /* that thread is gone (or its number belongs to another process) */
-	if (rc < 0)
-		return rc;
-	rc = tracee_interrupt(&t, monotonic_ns() + STOP_NS, &stop, e);
-	bool busy = rc == 0 && runs_stub(b, &data, &t);
-	tracee_detach(&t);
-	if (busy)
-		return err_set(e, EBUSY, "thread %d still runs the last steps of an earlier memattach", (int)data.tid);
-	return rc == -ESRCH ? 0 : rc;
+	struct stub_look look = { b, &data, e };
+	return tracer_run(look_at_stub, &look);
 }
 
 static int try_stop(const struct borrower *b, const struct thread_info *thread, uint64_t area, uint64_t stop_ns,
@@ -170,6 +186,11 @@ static int try_stop(const struct borrower *b, const struct thread_info *thread, 
 
 struct search {
 	const struct borrower *b;
+	borrow_fn use;
+	void *context;
+	bool used; /* a thread was, and this is what came of it: */
+	int result;
+	struct err *e;
 	uint64_t deadline_ns;
 	uint64_t turns_ns; /* what a thread may have to wait for a processor */
 	size_t looked;     /* at threads, from the first one on */
@@ -280,28 +301,44 @@ static int tell_filter(const struct target *target, struct err *e)
 	               why ? why : "the kernel does not let memattach suspend the filter of one thread");
 }
 
+struct
+try {
+	struct search *s;
+	struct thread_info *thread;
+	struct err *e;
+};
+
 /*
- * One thread: 0 it is in the stub; -EBUSY, -ETIMEDOUT, -ESRCH not now; -EINPROGRESS it has been left in the stub, which
+ * One thread: 0 it was used; -EBUSY, -ETIMEDOUT, -ESRCH not now; -EINPROGRESS it has been left in the stub, which
  * is not free until it has finished; others are final.
  */
-static int try_thread(struct search *s, struct thread_info *thread, struct remote *r, struct tracee *t, struct err *e)
+static int try_thread(void *context)
 {
+	const struct try *try = context;
+	struct search *s = try->s;
 	const struct borrower *b = s->b;
+	struct remote r = { 0 };
+	struct tracee t = { 0 };
 	uint64_t area = 0;
 
-	*r = (struct remote){ 0 };
-	int rc = find_area(b->target, WORK_AT(extra) + b->extra_bytes, &area, e);
+	int rc = find_area(b->target, WORK_AT(extra) + b->extra_bytes, &area, try->e);
 	if (rc == 0)
-		rc = look_before_stop(s, thread, e);
-	return rc < 0 ? rc : try_stop(b, thread, area, STOP_NS + s->turns_ns, r, t, e);
+		rc = look_before_stop(s, try->thread, try->e);
+	if (rc == 0)
+		rc = try_stop(b, try->thread, area, STOP_NS + s->turns_ns, &r, &t, try->e);
+	if (rc < 0)
+		return rc;
+	s->used = true;
+	s->result = s->use(s->context, &r, &t, s->e);
+	return 0;
 }
 
 /*
- * 0: one is in the stub. -EAGAIN: none of them now, last says why. Others are final. *usable: how many were tried.
+ * 0: one was used. -EAGAIN: none of them now, last says why. Others are final. *usable: how many were tried.
  * again: not those that slept.
  */
 static int try_threads(struct search *s, struct thread_info *threads, size_t count, bool again, size_t *usable,
-                       struct remote *r, struct tracee *t, struct err *last, struct err *e)
+                       struct err *last)
 {
 	const struct borrower *b = s->b;
 
@@ -311,7 +348,8 @@ static int try_threads(struct search *s, struct thread_info *threads, size_t cou
 		if (!may_borrow(s, thread) || (again && thread->sleeping))
 			continue;
 		++*usable;
-		int rc = try_thread(s, thread, r, t, last);
+		struct try try = { s, thread, last };
+		int rc = tracer_run(try_thread, &try);
 		s->running += !thread->sleeping;
 		if (rc == 0)
 			return 0;
@@ -320,15 +358,15 @@ static int try_threads(struct search *s, struct thread_info *threads, size_t cou
 			break; /* what it needs must not be written over: cave_is_free decides */
 		}
 		if (rc == -EPERM && thread->filtered)
-			return tell_filter(b->target, e);
+			return tell_filter(b->target, s->e);
 		if (rc == -EBUSY || rc == -ETIMEDOUT || rc == -ESRCH || rc == -EAGAIN) {
 			if (is_over(s) || is_unwanted(b))
 				break;
 			continue;
 		}
-		*e = *last;
+		*s->e = *last;
 		if (rc == -EPERM || rc == -EACCES)
-			target_explain_permission(b->target, e);
+			target_explain_permission(b->target, s->e);
 		return rc;
 	}
 	return -EAGAIN;
@@ -336,7 +374,7 @@ static int try_threads(struct search *s, struct thread_info *threads, size_t cou
 
 /* The pause between two rounds; as try_threads. */
 static int pause_and_look(struct search *s, struct thread_info *threads, size_t count, uint64_t pause_ns,
-                          struct remote *r, struct tracee *t, struct err *last, struct err *e)
+                          struct err *last)
 {
 	const uint64_t end = monotonic_ns() + pause_ns;
 	size_t usable = 0;
@@ -349,15 +387,18 @@ static int pause_and_look(struct search *s, struct thread_info *threads, size_t 
 		if (look && (is_over(s) || is_unwanted(s->b)))
 			break;
 		if (look)
-			rc = try_threads(s, threads, count, true, &usable, r, t, last, e);
+			rc = try_threads(s, threads, count, true, &usable, last);
 	}
 	return rc;
 }
 
-int borrow_enter(const struct borrower *b, struct remote *r, struct tracee *t, struct err *e)
+int borrow_thread(const struct borrower *b, borrow_fn use, void *context, struct err *e)
 {
 	const uint64_t began_ns = monotonic_ns();
 	struct search s = { .b = b,
+		            .use = use,
+		            .context = context,
+		            .e = e,
 		            .deadline_ns = began_ns + b->search_ns,
 		            .patience_ns = began_ns + b->search_ns / 2 };
 	uint64_t pause = RETRY_FIRST_NS;
@@ -375,9 +416,9 @@ int borrow_enter(const struct borrower *b, struct remote *r, struct tracee *t, s
 		if (busy)
 			last = *e;
 		else
-			rc = try_threads(&s, threads, count, false, &usable, r, t, &last, e);
+			rc = try_threads(&s, threads, count, false, &usable, &last);
 		if (!busy && rc != -EAGAIN)
-			return rc;
+			return s.used ? s.result : rc;
 		if (!busy && !usable && count && s.looked >= s.total)
 			err_set(&last, EBUSY, "all its threads are in uninterruptible sleep");
 		if (is_over(&s))
@@ -390,9 +431,9 @@ int borrow_enter(const struct borrower *b, struct remote *r, struct tracee *t, s
 			continue;
 		if (busy)
 			s.running = 0; /* none may be looked at */
-		rc = pause_and_look(&s, threads, count, pause, r, t, &last, e);
+		rc = pause_and_look(&s, threads, count, pause, &last);
 		if (rc != -EAGAIN)
-			return rc;
+			return s.used ? s.result : rc;
 		pause = pause * 2 < RETRY_LAST_NS ? pause * 2 : RETRY_LAST_NS;
 	}
 	return err_set(e, ETIMEDOUT,
@@ -402,51 +443,41 @@ int borrow_enter(const struct borrower *b, struct remote *r, struct tracee *t, s
 	               s.left ? "what was begun ends by itself when that thread goes on" : "nothing was changed");
 }
 
-struct cave_step {
-	const struct borrower *b;
-	struct err *e;
-};
-
-static int wait_cave(void *context)
+int borrow_wait_cave(const struct borrower *b, struct err *e)
 {
-	const struct cave_step *step = context;
-	const struct borrower *b = step->b;
 	uint64_t deadline = monotonic_ns() + b->search_ns;
 
-	for (int rc; (rc = cave_is_free(b, step->e)) < 0; let_go_pause(RETRY_FIRST_NS))
+	for (int rc; (rc = cave_is_free(b, e)) < 0; let_go_pause(RETRY_FIRST_NS))
 		if ((rc != -EBUSY && rc != -ETIMEDOUT) || monotonic_ns() >= deadline || is_unwanted(b))
 			return rc == -EBUSY ? -ETIMEDOUT : rc;
 	return 0;
 }
 
+struct erasure {
+	const struct borrower *b;
+	struct err *e;
+};
+
 static int erase_cave(void *context)
 {
-	const struct cave_step *step = context;
-	const struct borrower *b = step->b;
+	const struct erasure *x = context;
+	const struct borrower *b = x->b;
 	struct tracee t = { .longest_ns = b->longest_ns };
+	int rc;
 
-	int rc = wait_cave(context);
-	if (rc < 0)
-		return rc;
 	do
-		rc = tracee_seize(&t, b->target->pid, task_alive(b->target->pid), false, step->e);
+		rc = tracee_seize(&t, b->target->pid, task_alive(b->target->pid), false, x->e);
 	while (rc == -ESRCH && target_alive(b->target));
 	if (rc == 0)
-		rc = remote_erase(b->writer, b->cave, step->e);
+		rc = remote_erase(b->writer, b->cave, x->e);
 	tracee_detach(&t);
 	return rc;
 }
 
-int borrow_wait_cave(const struct borrower *b, struct err *e)
-{
-	struct cave_step step = { b, e };
-
-	return tracer_run(wait_cave, &step);
-}
-
 int borrow_erase_cave(const struct borrower *b, struct err *e)
 {
-	struct cave_step step = { b, e };
+	struct erasure x = { b, e };
 
-	return tracer_run(erase_cave, &step);
+	int rc = borrow_wait_cave(b, e);
+	return rc < 0 ? rc : tracer_run(erase_cave, &x);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Finds a thread of the target that can be borrowed now, stops it at a safe point and puts it into the stub (remote.h).
- * Threads are tried one at a time; a thread that is not at a safe point goes on at once.
+ * Threads are tried one at a time, each by a tracer of its own; a thread that is not at a safe point goes on at once.
  */
 #ifndef MEMATTACH_BORROW_H
 #define MEMATTACH_BORROW_H
@@ -25,13 +25,16 @@ struct borrower {
 	bool patient;         /* only the second signal to memattach ends the search, not the first */
 };
 
+/* Called when the thread is in the stub at its first checkpoint: goes on with remote_call, ends with remote_leave and
+ * tracee_detach, or remote_abandon. By another thread of memattach (tracer.h). */
+typedef int (*borrow_fn)(void *context, struct remote *r, struct tracee *t, struct err *e);
+
 /*
- * On success the thread is in the stub at its first checkpoint: go on with remote_call, end with remote_leave. t and r
- * must stay where they are. -ETIMEDOUT: no thread at a safe point in time, the text says what each of them was doing;
- * -EPERM: seccomp would kill the calls, or ptrace is not permitted; -ESRCH: the target has ended; -EINTR: memattach was
- * asked to end. On failure nothing is changed.
+ * Returns what use has returned. If it was not called: -ETIMEDOUT: no thread at a safe point in time, the text says
+ * what each of them was doing; -EPERM: seccomp would kill the calls, or ptrace is not permitted; -ESRCH: the target has
+ * ended; -EINTR: memattach was asked to end. Then nothing is changed.
  */
-int borrow_enter(const struct borrower *b, struct remote *r, struct tracee *t, struct err *e) WARN_UNUSED;
+int borrow_thread(const struct borrower *b, borrow_fn use, void *context, struct err *e) WARN_UNUSED;
 
 /* How well a thread suits, as far as /proc tells: 0 best, -1 not at all. */
 int borrow_rank(const struct thread_info *thread);
