@@ -8,7 +8,7 @@ import subprocess
 import time
 
 from harness import Session, Victim, case, log, run_memattach
-from procfs import Failure, PATIENCE, Skip, describe, read_text
+from procfs import Failure, PATIENCE, Skip, describe, read_text, tasks_of
 from snapshot import State, remains, settle
 
 SOON = 60  # seconds; memattach promises one or a few, on a machine that has time
@@ -147,8 +147,8 @@ def session_block_is_overwritten(context):
 
 
 def blocked(process):
-    """Does it stand in a call on the memory of another process?"""
-    return read_text(f"/proc/{process.pid}/syscall").split()[:1] in (["310"], ["17"])
+    """Does a thread of it stand in a call on the memory of another process?"""
+    return any(read_text(f"/proc/{process.pid}/task/{tid}/syscall").split()[:1] in (["310"], ["17"]) for tid in tasks_of(process.pid))
 
 
 def wait_until_blocked(process):

@@ -34,7 +34,6 @@
 #include "touch/patches/session_entries.h"
 #include "run/steps/session_file.h"
 #include "touch/patches/target_dump.h"
-#include "touch/threads/let_go.h"
 #include "process/task.h"
 #include "elf/tid_offset.h"
 #include "host/watchdog.h"
@@ -42,7 +41,6 @@
 #define UNLOAD_NS 5000000000ull   /* a loader may be busy for long */
 #define QUIESCE_NS 10000000000ull /* a thread may wait long for its turn; none is stopped meanwhile */
 #define PARKED_NS 2000000000ull   /* a coroutine may wait long in an allocator, but for nothing that ends soon */
-#define LATE_NS 1000000000ull     /* for a thread that was given up to come to its stop */
 
 struct outside {
 	struct quiesce quiesce;
@@ -331,7 +329,6 @@ int session_detach(struct session *s, struct err *e)
 		rc = forget_dump(s, e);
 	if (rc == 0)
 		rc = unload(s, &kept, e);
-	let_go_await(monotonic_ns() + LATE_NS);
 	if (rc < 0)
 		return rc;
 	if (remote_is_stub(&s->memory, s->view.cave))

@@ -8,6 +8,8 @@
 #include <sys/ptrace.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
+#include <time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -16,14 +18,16 @@
 #include "touch/threads/let_go.h"
 #include "touch/threads/tracer.h"
 
-#define TAKE_NS 50000000ull /* in which the first thread comes to take it */
+#define TAKE_NS 30000000ull /* in which the first thread comes to take it */
 #define TIMERS_BYTES 16384
 
-/* /proc/PID/timers (proc(5)): for each timer its number, and whom it notifies; without it: not known. */
+/* /proc/PID/timers (proc(5)): for each timer its number, whom it notifies, and its clock: not one of CPU time, which
+ * means the thread that has used it. */
 static bool is_timer_of_process(pid_t pid, int number)
 {
 	char path[64], wanted[32];
 	AUTO_FREE char *text = malloc(TIMERS_BYTES);
+	int clock;
 
 	snprintf(path, sizeof path, "/proc/%d/timers", pid);
 	snprintf(wanted, sizeof wanted, "\nID: %d\n", number);
@@ -31,83 +35,93 @@ static bool is_timer_of_process(pid_t pid, int number)
 		return false;
 	*text = '\n';
 	const char *timer = strstr(text, wanted), *notify = timer ? strstr(timer, "notify: ") : NULL;
-	return notify && strncmp(notify, "notify: signal/pid.", 19) == 0;
+	return notify && sscanf(notify, "notify: signal/pid.%*d ClockID: %d", &clock) == 1 && clock >= 0 &&
+	       clock != CLOCK_PROCESS_CPUTIME_ID && clock != CLOCK_THREAD_CPUTIME_ID;
 }
 
-static bool is_of_fault(int number)
-{
-	return number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE || number == SIGTRAP ||
-	       number == SIGSYS;
-}
-
+/* Signals of the kernel without other words: for what the thread itself does, too. */
 static bool is_for_process(pid_t pid, const siginfo_t *info)
 {
+	const int number = info->si_signo;
+
 	switch (info->si_code) {
-	case SI_USER:
+	case SI_USER: return number != SIGPIPE && number != SIGXFSZ && number != SIGCONT && number != SIGTSTP;
+	case SI_KERNEL:
+		return number == SIGALRM || number == SIGINT || number == SIGQUIT || number == SIGHUP ||
+		       number == SIGWINCH;
 	case SI_MESGQ:
 	case SI_ASYNCIO: return true;
-	case SI_KERNEL: return !is_of_fault(info->si_signo);
 	case SI_TIMER: return is_timer_of_process(pid, info->si_timerid);
-	default: return info->si_signo == SIGCHLD && info->si_code > 0;
+	default: return number == SIGCHLD && info->si_code > 0;
 	}
 }
 
-/* Would the kernel have chosen it? */
+/* Would the kernel have chosen it? One that waits already would be the only one. */
 static bool first_wants(pid_t pid, int number)
 {
+	const uint64_t bit = 1ull << (number - 1);
 	char status[STATUS_BYTES];
 	const char *state;
 
 	if (proc_status_read(status, pid, pid) < 0 || !(state = proc_status_field(status, "State")))
 		return false;
-	return (*state == 'R' || *state == 'S' || *state == 'D') &&
-	       !((uint64_t)proc_status_number(status, "SigBlk", 16, 0) & 1ull << (number - 1));
+	return strchr("RSD", *state) && (uint64_t)proc_status_number(status, "SigCgt", 16, 0) & bit &&
+	       !((uint64_t)proc_status_number(status, "SigBlk", 16, 0) & bit) &&
+	       !((uint64_t)proc_status_number(status, "SigPnd", 16, 0) & bit);
 }
 
-static int send_ours(pid_t pid, int number, uintptr_t words)
+static int send_first(pid_t pid, const siginfo_t *info)
 {
-	siginfo_t ours = { .si_signo = number, .si_code = SI_QUEUE, .si_value.sival_ptr = (void *)words };
-
-	return (int)syscall(SYS_rt_tgsigqueueinfo, pid, pid, number, &ours);
+	return (int)syscall(SYS_rt_tgsigqueueinfo, pid, pid, info->si_signo, info);
 }
 
-/* What comes first is its own. One of the same number that waited already is the only one that comes. */
-static void deliver(struct tracee *first, siginfo_t *info, uintptr_t words)
+/* What comes first is its own. */
+static void deliver(struct tracee *first, siginfo_t *info, int mark, uint64_t deadline_ns)
 {
-	const uint64_t deadline_ns = monotonic_ns() + TAKE_NS;
 	enum tracee_stop stop;
 	siginfo_t met;
 	struct err ignored;
 
 	while (tracee_wait(first, deadline_ns, &stop, &ignored) == 0) {
-		const bool ours = stop == TRACEE_STOP_SIGNAL &&
+		const bool same = stop == TRACEE_STOP_SIGNAL &&
 		                  ptrace(PTRACE_GETSIGINFO, first->tid, NULL, &met) == 0 &&
 		                  met.si_signo == info->si_signo;
-		if (ours && met.si_code == SI_QUEUE && met.si_value.sival_ptr == (void *)words)
+		if (same && met.si_code == SI_QUEUE && met.si_errno == mark)
 			(void)!ptrace(PTRACE_SETSIGINFO, first->tid, NULL, info);
-		if (ours || stop == TRACEE_STOP_GROUP || tracee_continue(first, &ignored) < 0)
+		if (same || stop == TRACEE_STOP_GROUP || tracee_continue(first, &ignored) < 0)
 			break;
 	}
 }
 
-bool hand_back(const struct tracee *t)
+static bool send_and_deliver(pid_t pid, siginfo_t *info)
 {
-	struct tracee first = { .before.number = -1 };
-	uintptr_t words = 0;
-	siginfo_t info;
+	const uint64_t deadline_ns = monotonic_ns() + TAKE_NS;
+	struct tracee first = { 0 };
+	siginfo_t marked = *info;
 	struct err ignored;
 
-	if (!tracer_runs() || t->pid == t->tid || ptrace(PTRACE_GETSIGINFO, t->tid, NULL, &info) < 0 ||
-	    !is_for_process(t->pid, &info) || !first_wants(t->pid, info.si_signo) ||
-	    getrandom(&words, sizeof words, 0) != sizeof words ||
-	    tracee_seize(&first, t->pid, t->pid, false, &ignored) < 0)
+	marked.si_code = SI_QUEUE;
+	if (getrandom(&marked.si_errno, sizeof marked.si_errno, 0) != sizeof marked.si_errno ||
+	    syscall(SYS_tgkill, pid, pid, 0) < 0 || tracee_seize(&first, pid, pid, false, &ignored) < 0)
 		return false;
-	const bool sent = send_ours(t->pid, info.si_signo, words) == 0;
+	const bool sent = send_first(pid, &marked) == 0;
 	if (sent)
-		deliver(&first, &info, words);
+		deliver(&first, info, marked.si_errno, deadline_ns);
 	if (first.stopped)
-		let_go_first(&first);
+		let_go_first(&first, deadline_ns);
 	else
 		let_go_running(&first);
 	return sent;
+}
+
+bool hand_back(const struct tracee *t)
+{
+	siginfo_t info;
+
+	if (!tracer_runs() || t->pid == t->tid || ptrace(PTRACE_GETSIGINFO, t->tid, NULL, &info) < 0 ||
+	    !is_for_process(t->pid, &info) || !first_wants(t->pid, info.si_signo))
+		return false;
+	if (info.si_code < 0)
+		return send_first(t->pid, &info) == 0;
+	return send_and_deliver(t->pid, &info);
 }

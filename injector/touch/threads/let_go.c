@@ -2,6 +2,8 @@
 #include "touch/threads/let_go.h"
 
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/ptrace.h>
 #include <time.h>
 
@@ -12,21 +14,21 @@
 #include "touch/threads/reap.h"
 #include "touch/threads/tracer.h"
 
-#define PAUSE_NS 1000000u
-#define FIRST_NS 100000000ull /* for the turn of the first thread */
 #define FIRST_PAUSE_NS 20000
 #define FINISH_NS 2000000000ull /* a thread among many that run waits long for its turn */
-#define FINISH_PAUSE_NS 50000u
+#define FINISH_PAUSE_NS 50000u  /* doubled each time up to … */
+#define FINISH_PAUSE_MAX_NS 5000000u
 #define ON_ITS_WAY_NS 20000 /* on a processor; to take signals is the first thing that a thread does there */
 
 struct member {
 	struct tracee t;
-	bool passed; /* has_passed() */
-	int64_t ran_ns;
+	bool passed;    /* has_passed() */
+	int64_t ran_ns; /* before the first look at it; -1: there was none */
 };
 
-static struct member *list;
-static size_t count;
+/* Of the thread that traces them. */
+static _Thread_local struct member *list;
+static _Thread_local size_t count;
 
 static bool add(const struct member *m)
 {
@@ -48,7 +50,7 @@ static struct member take(size_t i)
  * traced. */
 static bool may_go_on_traced(const struct tracee *t)
 {
-	return tracer_runs() && t->pid && t->tid != t->pid && !t->filtered && !t->group_stopped;
+	return tracer_runs() && t->pid && t->tid != t->pid && !t->filtered && !t->group_stopped && !t->detached_at_once;
 }
 
 /* Adds it to the list, if it has not ended. */
@@ -60,8 +62,8 @@ static void resume(struct member *m)
 	if (tracee_continue(&m->t, &ignored) < 0)
 		return;
 	m->t.before = (struct blocked_call){ .number = -1 };
-	m->ran_ns = thread_ran_ns(m->t.pid, m->t.tid);
-	add(m); /* without memory it goes on, too */
+	m->ran_ns = -1; /* the others still stand */
+	add(m);         /* without memory it goes on, too */
 }
 
 /* None waits that any thread may take which does not block it. */
@@ -83,7 +85,7 @@ static bool has_passed(const struct tracee *t, int64_t ran_ns, bool all_signals)
 
 	if (proc_status_read(status, t->pid, t->tid) < 0 || !(state = proc_status_field(status, "State")))
 		return true;
-	if (*state == 'D' || *state == 'Z' || *state == 'X')
+	if (strchr("DTZX", *state))
 		return true;
 	if (t->asked || (all_signals && !has_taken_all(status)))
 		return false;
@@ -100,10 +102,9 @@ bool let_go(struct tracee *t)
 	return true;
 }
 
-void let_go_first(struct tracee *t)
+void let_go_first(struct tracee *t, uint64_t deadline_ns)
 {
 	const struct timespec pause = { .tv_nsec = FIRST_PAUSE_NS };
-	const uint64_t deadline_ns = monotonic_ns() + FIRST_NS;
 	const int64_t ran_ns = thread_ran_ns(t->pid, t->tid);
 
 	tracee_detach(t);
@@ -155,6 +156,8 @@ bool let_go_look(void)
 
 	reap_ended();
 	for (size_t i = count; i-- > 0;) {
+		if (i >= count) /* a signal was handed back to one that was among them */
+			continue;
 		struct member m = take(i);
 		if (look_at(&m))
 			found = true;
@@ -198,23 +201,16 @@ void let_go_pause(uint64_t ns)
 		pause_for_stop(end_ns - now_ns);
 }
 
-void let_go_await(uint64_t deadline_ns)
-{
-	if (count == 0)
-		return;
-	tracee_go_first(true);
-	while (count && monotonic_ns() < deadline_ns)
-		let_go_pause(PAUSE_NS);
-	tracee_go_first(false);
-}
-
 static bool all_passed(void)
 {
 	bool all = true;
 
 	for (size_t i = 0; i < count; i++) {
-		list[i].passed = list[i].passed || has_passed(&list[i].t, list[i].ran_ns, false);
-		all &= list[i].passed;
+		struct member *m = &list[i];
+		if (m->ran_ns < 0)
+			m->ran_ns = thread_ran_ns(m->t.pid, m->t.tid);
+		m->passed = m->passed || has_passed(&m->t, m->ran_ns, false);
+		all &= m->passed;
 	}
 	return all;
 }
@@ -222,11 +218,17 @@ static bool all_passed(void)
 void let_go_finish(void)
 {
 	const uint64_t deadline_ns = monotonic_ns() + FINISH_NS;
+	uint64_t pause_ns = FINISH_PAUSE_NS;
 
-	tracee_go_first(true); /* to the end of this thread */
-	while (count && (let_go_look() || !all_passed()) && monotonic_ns() < deadline_ns)
-		pause_for_stop(FINISH_PAUSE_NS);
+	if (count)
+		tracee_go_first(true); /* to the end of this thread */
+	while (count && (let_go_look() || !all_passed()) && monotonic_ns() < deadline_ns) {
+		pause_for_stop(pause_ns);
+		pause_ns = pause_ns * 2 < FINISH_PAUSE_MAX_NS ? pause_ns * 2 : FINISH_PAUSE_MAX_NS;
+	}
 	watchdog_hold(false);
 	while (count)
 		reap_remove(take(0).t.tid);
+	free(list);
+	list = NULL;
 }

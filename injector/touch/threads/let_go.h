@@ -9,7 +9,7 @@
  * kernel neither takes the request back, as long as the tracer lives, nor detaches from a thread that runs. It stops
  * when it comes back, and is then resumed.
  *
- * All of this is for the one thread that traces.
+ * Each thread that traces has its own.
  */
 #ifndef MEMATTACH_LET_GO_H
 #define MEMATTACH_LET_GO_H
@@ -19,13 +19,15 @@
 
 #include "touch/threads/tracee.h"
 
+#define LET_GO_FIRST_NS 100000000ull
+
 /* Takes over a stopped thread and resumes it. False: it is to be detached from its stop. */
 bool let_go(struct tracee *t);
 /*
  * Detaches the first thread of a process, and waits until it has had its turn on a processor and has taken what signals
  * wait: until then the kernel gives others what comes for the process, because this one has been woken already.
  */
-void let_go_first(struct tracee *t);
+void let_go_first(struct tracee *t, uint64_t deadline_ns);
 /* Takes over a thread that is seized and runs, or was asked to stop and has not. */
 void let_go_running(struct tracee *t);
 /* Takes such a thread back: it is seized. 1: it is *t; 0: there is none; -EBUSY: it is, otherwise than wanted. */
@@ -37,9 +39,6 @@ bool let_go_look(void);
 void let_go_look_at(pid_t tid);
 /* A pause in which they are looked at, at once. For a tracer (tracer.h); else only at its end. */
 void let_go_pause(uint64_t ns);
-/* Waits for those that were given up to stop, ahead of others that want a processor: before something that takes long.
- */
-void let_go_await(uint64_t deadline_ns);
 /* Waits until all are on their way. Then the tracer must end. */
 void let_go_finish(void);
 

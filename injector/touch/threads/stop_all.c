@@ -113,6 +113,7 @@ static int seize(struct stop_all *s, pid_t pid, const struct stop_all_sharers *s
 			return err_set(e, ENOMEM, "out of memory");
 		s->list[s->count] = (struct tracee){ 0 };
 		int rc = tracee_seize(&s->list[s->count], pid, tids[i], false, e);
+		s->list[s->count].detached_at_once = s->sleepers_too;
 		if (rc == 0)
 			s->count++;
 		else if (rc != -ESRCH)
@@ -266,7 +267,7 @@ static void resume_first(struct stop_all *s)
 {
 	for (size_t i = 0; i < s->count && s->count > 1; i++)
 		if (s->list[i].tid == s->first && s->list[i].stopped) {
-			let_go_first(&s->list[i]);
+			let_go_first(&s->list[i], monotonic_ns() + LET_GO_FIRST_NS);
 			drop(s, i);
 		}
 }

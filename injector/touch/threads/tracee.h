@@ -34,8 +34,9 @@ struct tracee {
 	bool filtered; /* has a seccomp filter, which is suspended as long as it is seized */
 	bool stopped;
 	bool group_stopped;
-	bool asked;                 /* to stop, and has not met a stop since */
-	int signal;                 /* of a TRACEE_STOP_SIGNAL, to be passed on */
+	bool asked;            /* to stop, and has not met a stop since */
+	bool detached_at_once; /* from its stop: its tracer will have more to do than to look after it (let_go.h) */
+	int signal;            /* of a TRACEE_STOP_SIGNAL, to be passed on */
 	struct blocked_call before; /* registers_before_stop() */
 	uint64_t stopped_since;     /* CLOCK_MONOTONIC ns when the present stop was asked for, 0: running */
 	uint64_t *longest_ns;       /* longest stop of any one thread so far is kept here; may be NULL */

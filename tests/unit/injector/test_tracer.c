@@ -23,7 +23,6 @@
 #include "process/proc_status.h"
 #include "touch/threads/let_go.h"
 
-#define NUMBER SIGUSR1
 #define LONG_NS 20000000000ull
 #define PERIOD_NS 5000000
 
@@ -57,26 +56,28 @@ static void *other(void *first_told)
 /* A process of two threads. */
 struct pair {
 	pid_t pid, other;
-	int in;      /* struct taken */
+	int in; /* struct taken */
+	int number;
 	bool blocks; /* the first thread blocks the signal */
-	bool timer;  /* sends it to the process, once */
+	bool timer;  /* there is one that sends it to the process */
+	clockid_t clock;
 };
 
 static void run_pair(const struct pair *p)
 {
 	const struct sigaction action = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART };
-	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = NUMBER };
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = p->number };
 	const struct itimerspec far = { .it_value.tv_sec = 1000 };
 	pthread_t thread;
 	timer_t timer;
 	sigset_t set;
 
-	sigaction(NUMBER, &action, NULL);
-	if (p->timer && (timer_create(CLOCK_MONOTONIC, &event, &timer) < 0 || timer_settime(timer, 0, &far, NULL) < 0))
+	sigaction(p->number, &action, NULL);
+	if (p->timer && (timer_create(p->clock, &event, &timer) < 0 || timer_settime(timer, 0, &far, NULL) < 0))
 		_exit(1);
 	pthread_create(&thread, NULL, other, &out);
 	sigemptyset(&set);
-	sigaddset(&set, NUMBER);
+	sigaddset(&set, p->number);
 	if (p->blocks)
 		sigprocmask(SIG_BLOCK, &set, NULL);
 	for (;;)
@@ -132,7 +133,7 @@ static int meet_signal(void *context)
 
 	int rc = tracee_seize(&t, p->pid, p->other, false, &e);
 	if (rc == 0)
-		rc = (int)syscall(SYS_tgkill, p->pid, p->other, NUMBER);
+		rc = (int)syscall(SYS_tgkill, p->pid, p->other, p->number);
 	if (rc == 0)
 		rc = tracee_wait(&t, monotonic_ns() + LONG_NS, &stop, &e);
 	if (rc < 0 || stop != TRACEE_STOP_SIGNAL || ptrace(PTRACE_GETSIGINFO, t.tid, NULL, &info) < 0)
@@ -171,26 +172,36 @@ static bool first_takes(struct pair p, int code)
 
 static void test_signals_for_the_process_are_handed_back(void **state)
 {
-	const struct pair plain = { 0 }, blocks = { .blocks = true }, timer = { .timer = true };
+	const struct pair usual = { .number = SIGUSR1 }, alarm = { .number = SIGALRM }, child = { .number = SIGCHLD },
+			  timer = { .number = SIGUSR1, .timer = true, .clock = CLOCK_MONOTONIC };
 
 	(void)state;
-	assert_true(first_takes(plain, SI_USER));
-	assert_true(first_takes(plain, SI_KERNEL));
-	assert_true(first_takes(plain, SI_MESGQ));
-	assert_false(first_takes(blocks, SI_USER));
+	assert_true(first_takes(usual, SI_USER));
+	assert_true(first_takes(usual, SI_MESGQ));
+	assert_true(first_takes(alarm, SI_KERNEL));
+	assert_true(first_takes(child, CLD_EXITED));
 	if (access("/proc/self/timers", F_OK) == 0)
 		assert_true(first_takes(timer, SI_TIMER));
-	assert_false(first_takes(plain, SI_TIMER)); /* that timer is none of the process */
 }
 
+/* Or may be for it; or the first one does not want them. */
 static void test_signals_for_a_thread_stay_there(void **state)
 {
-	const struct pair plain = { 0 };
+	const struct pair usual = { .number = SIGUSR1 }, blocks = { .number = SIGUSR1, .blocks = true },
+			  cpu = { .number = SIGUSR1, .timer = true, .clock = CLOCK_PROCESS_CPUTIME_ID };
+	static const int own[] = { SIGPIPE, SIGXFSZ }, of_kernel[] = { SIGPROF, SIGVTALRM, SIGIO, SIGURG };
 
 	(void)state;
-	assert_false(first_takes(plain, SI_TKILL));
-	assert_false(first_takes(plain, SI_QUEUE));
-	assert_false(first_takes(plain, SI_SIGIO));
+	assert_false(first_takes(blocks, SI_USER));
+	assert_false(first_takes(usual, SI_TKILL));
+	assert_false(first_takes(usual, SI_QUEUE));
+	assert_false(first_takes(usual, SI_SIGIO));
+	assert_false(first_takes(usual, SI_TIMER)); /* there is none */
+	assert_false(first_takes(cpu, SI_TIMER));
+	for (unsigned i = 0; i < sizeof own / sizeof *own; i++)
+		assert_false(first_takes((struct pair){ .number = own[i] }, SI_USER));
+	for (unsigned i = 0; i < sizeof of_kernel / sizeof *of_kernel; i++)
+		assert_false(first_takes((struct pair){ .number = of_kernel[i] }, SI_KERNEL));
 }
 
 static int stop_and_go_on(void *context)
@@ -214,7 +225,7 @@ static int stop_and_go_on(void *context)
 
 static void test_a_thread_is_traced_until_its_tracer_ends(void **state)
 {
-	struct pair p = { 0 };
+	struct pair p = { .number = SIGUSR1 };
 	struct step step = { .p = &p };
 
 	(void)state;
@@ -242,7 +253,7 @@ static int let_it_end(void *context)
 
 static void test_a_thread_may_end_meanwhile(void **state)
 {
-	struct pair p = { 0 };
+	struct pair p = { .number = SIGUSR1 };
 	struct step step = { .p = &p };
 
 	(void)state;
@@ -269,7 +280,7 @@ static int stop_in_group_stop(void *context)
 
 static void test_job_control_is_kept(void **state)
 {
-	struct pair p = { 0 };
+	struct pair p = { .number = SIGUSR1 };
 	struct step step = { .p = &p };
 	char status[STATUS_BYTES];
 	siginfo_t info;
