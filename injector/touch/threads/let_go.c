@@ -14,11 +14,11 @@
 #include "touch/threads/reap.h"
 #include "touch/threads/tracer.h"
 
-#define FIRST_PAUSE_NS 20000
+#define FIRST_PAUSE_NS 50000
 #define FINISH_NS 2000000000ull /* a thread among many that run waits long for its turn */
 #define FINISH_PAUSE_NS 50000u  /* doubled each time up to … */
 #define FINISH_PAUSE_MAX_NS 5000000u
-#define ON_ITS_WAY_NS 20000 /* on a processor; to take signals is the first thing that a thread does there */
+#define ON_ITS_WAY_NS 100000 /* on a processor; to take signals is the first thing that a thread does there */
 
 struct member {
 	struct tracee t;
@@ -75,11 +75,12 @@ static bool has_taken_all(const char *status)
 
 /*
  * Has it taken what signals it was to take when it left its stop, with ran_ns on a processor until then? It sleeps, or
- * has run for longer than that takes. Who was asked and is in uninterruptible sleep may not come to a stop for long:
- * the request ends with the tracer.
+ * had run for longer than that takes when it was not stopped again. Who was asked and is in uninterruptible sleep may
+ * not come to a stop for long: the request ends with the tracer.
  */
 static bool has_passed(const struct tracee *t, int64_t ran_ns, bool all_signals)
 {
+	const int64_t now_ns = thread_ran_ns(t->pid, t->tid);
 	char status[STATUS_BYTES];
 	const char *state;
 
@@ -89,7 +90,7 @@ static bool has_passed(const struct tracee *t, int64_t ran_ns, bool all_signals)
 		return true;
 	if (t->asked || (all_signals && !has_taken_all(status)))
 		return false;
-	return *state == 'S' || !ran_ns || thread_ran_ns(t->pid, t->tid) - ran_ns > ON_ITS_WAY_NS;
+	return *state == 'S' || (*state == 'R' && (!ran_ns || now_ns - ran_ns > ON_ITS_WAY_NS));
 }
 
 bool let_go(struct tracee *t)
