@@ -67,7 +67,8 @@ int roster_write(struct roster *r, unsigned sessions, const struct unseen *u, st
 
 	if (!rows)
 		return err_set(e, ENOMEM, "out of memory");
-	int rc = r->rows && strcmp(r->rows, rows) == 0 ? 0 : write_rows(r, rows, e);
+	bool stands = r->rows && strcmp(r->rows, rows) == 0 && access(r->path, F_OK) == 0;
+	int rc = stands ? 0 : write_rows(r, rows, e);
 	if (rc < 0) {
 		free(rows);
 		return rc;

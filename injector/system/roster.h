@@ -26,7 +26,7 @@ struct roster {
 
 /* Chooses the name, in the directory; what killed ones have left half written there is removed. */
 int roster_begin(struct roster *r, const char *directory, struct err *e) WARN_UNUSED;
-/* Writes it whole, in the place of what it was before, if it is another. */
+/* Writes it whole, in the place of what it was before, if it is another or that is gone. */
 int roster_write(struct roster *r, unsigned sessions, const struct unseen *u, struct err *e) WARN_UNUSED;
 void roster_free(struct roster *r);
 

@@ -60,6 +60,7 @@ struct supervisor {
 	uint64_t began_ns, looked_ns, look_ns, attach_ns, divide_ns, divided_ns, write_ns, end_ns;
 	unsigned asked;
 	bool said_all, said_failing, said_roster;
+	bool ended_failing; /* one that could not write its dump has ended since that was said */
 };
 
 /* ---- sessions ---- */
@@ -241,21 +242,22 @@ static void session_ended(struct supervisor *s, struct seen_process *p, int stat
 	bool anew = WIFEXITED(status) && (after == AFTER_EXEC || after == AFTER_EXEC_UNATTACHED);
 
 	ended_dumps_add(&s->dumps, p->share);
+	s->ended_failing |= atomic_load_explicit(&p->share->failing, memory_order_acquire);
 	p->state = PROCESS_DONE;
 	if (!p->attached) {
 		s->attaching--;
 		pause_after(s, cpu_ns, now_ns);
 	}
+	if (p->attached)
+		say_trouble(s, p);
 	if (anew)
-		process_table_execed(&s->table, p);
+		process_table_execed(&s->table, p); /* it has another name from now on */
 	else if (outcome == OUTCOME_NOT_ATTACHED && !p->told)
 		refused(s, p, now_ns);
 	else if (outcome == OUTCOME_NOT_ATTACHED)
 		p->state = PROCESS_WAITING;
 	else if (outcome == OUTCOME_TOO_LATE)
 		unseen_add(&s->table.ended, p->is.name, p->is.pid, "it ended while it was attached to");
-	if (p->attached)
-		say_trouble(s, p);
 	if (p->attached)
 		s->ended[outcome == OUTCOME_NOT_ATTACHED ? OUTCOME_DONE : outcome]++;
 	else if (outcome == OUTCOME_RESIDUE || outcome == OUTCOME_KILLED)
@@ -341,10 +343,11 @@ static void say_failing(struct supervisor *s)
 		count++;
 	}
 	if (count && !s->said_failing)
-		say_error(0, "%u dumps cannot be written, as %s", count, failing->trouble);
-	else if (!count && s->said_failing)
+		say_error(0, "%u %s cannot be written, as %s", count, count == 1 ? "dump" : "dumps", failing->trouble);
+	else if (!count && s->said_failing && !s->ended_failing)
 		say_unless(s->options->quiet, "all dumps are complete again");
 	s->said_failing = count > 0;
+	s->ended_failing &= count > 0;
 }
 
 /* Of those that began before this memattach; on some machines others begin all the time. */

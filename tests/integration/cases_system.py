@@ -248,6 +248,28 @@ def system_of_a_full_disk(context):
     machine.finish_victims()
 
 
+@case()
+def system_of_a_full_disk_and_an_end(context):
+    """Whose dump cannot be written, and who executes another program then, is named as it was; that dump is not said to be complete again."""
+    machine = Machine(context)
+    other = os.path.join(machine.folder, "other")
+    machine.ask(f"mkdir {other} && export TMPDIR={other} && mount -t tmpfs -o size=160k none {machine.dumps}")
+    go = os.path.join(machine.folder, "go")
+    machine.ask(f"cp /bin/sh {machine.folder}/before")
+    pid = machine.start(f"{machine.folder}/before -c 'until [ -e {go} ]; do x=a$x; [ ${{#x}} -lt 2000 ] || x=; done; exec sleep 100000'", "execed")
+    supervisor = machine.system("-r", "4k", "--name", "before")
+    machine.await_text("system", "1 dump cannot be written, as")
+    machine.ask(f"touch {go}")
+    machine.await_text("system", f"^memattach: PID {pid}: there was no room for its dump")
+    machine.ask("sleep 5")  # disks are thought of each 2 s
+    machine.ask(f"kill -INT {supervisor}")
+    assert machine.end_of(supervisor) == 0, machine.text("system")
+    assert "complete again" not in machine.text("system"), machine.text("system")
+    rows = [line.split("\t") for line in machine.ask(f"cat {machine.dumps}/memattach.system.*")[0]]
+    assert [row[3] for row in rows if row[0] == "unseen" and "all of it is in" in row[4]] == ["before"], rows
+    check_alive(machine, [pid])
+
+
 def reads_of(machine, supervisor, seconds):
     """How many read calls the one session of this memattach makes in so many seconds."""
     session = machine.ask(f"pgrep -P {supervisor}")[0][0]
