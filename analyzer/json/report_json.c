@@ -504,7 +504,7 @@ static void put_view(struct json *j, const struct report *r)
 	json_bool(j, "peak", r->options.peak);
 	put_chosen(j, r);
 	if (!o->leaks && !report_compares(r))
-		json_bool(j, "first_is_largest", report_first_is_largest(r));
+		json_bool(j, "first_is_largest", report_first_is_largest(r, r->options.sort));
 	json_filter(j, r);
 	json_object_end(j);
 }

@@ -292,7 +292,7 @@ bool report_compares(const struct report *report);
  * is above the second one's by a test on both sides. That the estimates chose which two are compared does no harm to
  * that test (Hung and Fithian 2019).
  */
-bool report_first_is_largest(const struct report *report);
+bool report_first_is_largest(const struct report *report, enum report_figure figure);
 /* The row's part of the total, 0 … 1. */
 double report_share(const struct report *report, const struct report_row *row, enum report_figure figure);
 /* The same with an interval: of the row and of all others, which have no block in common. */

@@ -301,9 +301,8 @@ struct estimate report_leak_rate(const struct report *r, const struct report_row
 }
 
 /* Rows are sorted by the figure. */
-bool report_first_is_largest(const struct report *r)
+bool report_first_is_largest(const struct report *r, enum report_figure f)
 {
-	enum report_figure f = r->options.sort;
 	const struct report_row *rows = r->rows.list;
 
 	if (!r->rows.count || !rows[0].sum[f].samples)

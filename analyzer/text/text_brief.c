@@ -132,8 +132,8 @@ static void put_largest(const struct text *t)
 	if (!r->rows.count || !row->sum[r->options.sort].samples || !row->frame_count ||
 	    report_share(r, row, r->options.sort) < SHARE_SAID)
 		return;
-	if (!text_owner(t, report_first_is_largest(r) ? "the largest stack, of " : "one of the largest stacks, of ",
-	                row))
+	const bool largest = report_first_is_largest(r, r->options.sort);
+	if (!text_owner(t, largest ? "the largest stack, of " : "one of the largest stacks, of ", row))
 		return;
 	struct estimate x = report_share_interval(r, row, r->options.sort);
 	fprintf(t->out, ", %s %s", report_is_live(r->options.sort) ? "holds" : "allocated",
@@ -151,9 +151,13 @@ static void put_busiest(const struct text *t)
 	char value[40], share[16], low[16], high[16];
 
 	if (!report_is_live(r->options.sort) || r->total.sum[FIGURE_LIVE_COUNT].samples ||
-	    r->total.sum[FIGURE_ALLOCATED_COUNT].samples < BUSY_SAMPLES || !r->rows.count ||
-	    !r->rows.list->frame_count ||
-	    !text_owner(t, "the stack that allocated most of what came and went is that of ", r->rows.list))
+	    r->total.sum[FIGURE_ALLOCATED_COUNT].samples < BUSY_SAMPLES || !r->rows.count || !r->rows.list->frame_count)
+		return;
+	const bool most = report_first_is_largest(r, FIGURE_ALLOCATED_BYTES);
+	if (!text_owner(t,
+	                most ? "the stack that allocated most of what came and went is that of "
+	                     : "one of the stacks that allocated most of what came and went is that of ",
+	                r->rows.list))
 		return;
 	struct estimate part = report_share_interval(r, r->rows.list, FIGURE_ALLOCATED_BYTES);
 	fprintf(t->out, ", with %s (%s .. %s) of %s", text_percent(part.value, share), text_percent(part.low, low),

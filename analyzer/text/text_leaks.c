@@ -37,6 +37,8 @@ static void put_first(const struct text *t, bool only, const struct report_row *
 	fprintf(t->out, ", by about %s", rate_text(t, row, " (", rate));
 	if (strchr(rate, '('))
 		fprintf(t->out, ", %g %% sure)", 100 * t->report->options.confidence);
+	if (t->report->session_count > 1)
+		fprintf(t->out, " on average of %zu sessions", t->report->session_count);
 	fprintf(t->out, ", with %s in old blocks", size_format(x.value, value));
 }
 

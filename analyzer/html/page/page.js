@@ -127,8 +127,7 @@ function drawHead() {
 	};
 	document.title = head.target.trim().split('\n')[0];
 	// On a phone its last clause is shown, which says who holds it.
-	for (const clause of head.verdict.trim().split(/(?<=;)\n/))
-		make('span', $('verdict'), clause.replace(/\s+/g, ' ') + ' ');
+	head.verdict.trim().split(';\n').forEach((clause, i, all) => make('span', $('verdict'), clause.replace(/\s+/g, ' ') + (i + 1 < all.length ? '; ' : '')));
 	$('target').textContent = head.target.trim().replace(/\s{2,}/g, ' \u00b7 ');
 	head.figures.forEach((figure, f) => {
 		make('button', $('totals')).onclick = () => setState({ figure: f, z: '' });

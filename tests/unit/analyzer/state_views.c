@@ -24,7 +24,7 @@ static void name_largest(const uint64_t *blocks, unsigned stacks, bool *named, b
 		most = blocks[i] > most ? blocks[i] : most;
 	}
 	session_report(&r, &b, 1, (struct report_options){ 0 });
-	*named = report_first_is_largest(&r);
+	*named = report_first_is_largest(&r, r.options.sort);
 	*right = *named && blocks[stack_of_row(r.rows.list)] == most;
 	report_done(&r);
 	dump_builder_done(&b);

@@ -182,6 +182,15 @@ static void test_leaks(void **state)
 	assert_says(text_of(&r), "LEAK");
 	assert_says(text_of(&r), "\n1 stack leaks");
 	assert_says(json_of(&r), "\"leaks\":true");
+	/* Over all of them, also those in which it does not leak. */
+	struct recorded_session *list = r.sessions, both[2] = { *list, *list };
+	r.sessions = both;
+	r.session_count = 2;
+	char *text = text_of(&r);
+	r.sessions = list;
+	r.session_count = 1;
+	assert_non_null(strstr(text, " sure) on average of 2 sessions, with "));
+	free(text);
 	report_done(&r);
 	make(&r, &b, (struct report_options){ .leaks = true, .age_ns = 29000000000u });
 	assert_int_equal(r.rows.list[0].leak->count.samples, 3);

@@ -182,6 +182,17 @@ static void test_where_nothing_is_live_it_is_said_who_allocates(void **state)
 		text, " nothing is live;\nthe stack that allocated most of what came and went is that of Frames.decode "
 		      "(Frames.java:31) < "));
 	free(text);
+	/* Where another one allocated as much, it is not said to be the first. */
+	struct report_row *list = r.rows.list, both[2] = { *list, *list };
+	const size_t count = r.rows.count;
+	r.rows.list = both;
+	r.rows.count = 2;
+	text = text_of(&r);
+	r.rows.list = list;
+	r.rows.count = count;
+	assert_non_null(
+		strstr(text, ";\none of the stacks that allocated most of what came and went is that of Frames"));
+	free(text);
 	r.total.sum[FIGURE_ALLOCATED_COUNT].samples = 100;
 	text = text_of(&r);
 	assert_non_null(strstr(text, "\nNext: memanalyze --sort allocated-bytes "));
