@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a memattach --system leaves beside its dumps; and what killed ones have left there. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -112,12 +113,35 @@ static void test_begin_removes_what_was_left_half_written(void **state)
 	roster_free(&r);
 }
 
+/* A directory may be of several users, and anything may have such a name. */
+static void test_begin_leaves_alone_what_is_not_its_own(void **state)
+{
+	(void)state;
+	static const char linked[] = ".memattach-00000000000000aa.part", strange[] = ".memattach-00000000000000bb.part";
+	const struct timespec old[2] = { { .tv_sec = 1 }, { .tv_sec = 1 } };
+	struct roster r = { 0 };
+	char path[128];
+	struct err e;
+
+	snprintf(path, sizeof path, "%s/%s", directory, linked);
+	assert_int_equal(symlink("/dev/null", path), 0);
+	assert_int_equal(utimensat(-1, path, old, AT_SYMLINK_NOFOLLOW), 0);
+	make(strange, 2 * 3600);
+	snprintf(path, sizeof path, "%s/%s", directory, strange);
+	bool others = geteuid() == 0 && chown(path, 65534, 65534) == 0;
+	assert_int_equal(roster_begin(&r, directory, &e), 0);
+	assert_true(took(linked));
+	assert_true(took(strange) == others);
+	roster_free(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_write_leaves_alone_what_has_not_changed),
 		cmocka_unit_test(test_write_is_tried_again),
 		cmocka_unit_test(test_begin_removes_what_was_left_half_written),
+		cmocka_unit_test(test_begin_leaves_alone_what_is_not_its_own),
 	};
 
 	if (!mkdtemp(directory))
