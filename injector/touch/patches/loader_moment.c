@@ -22,10 +22,13 @@ static uint64_t *longest(const struct loader_moment *m)
 	return s->payload.base ? &s->outcome.detach_longest_ns : &s->outcome.attach_longest_ns;
 }
 
+/* While the thread is still in its call. */
 static void let_others_go(void *context)
 {
 	struct loader_moment *m = context;
 
+	for (size_t i = 0; i < m->others.count; i++)
+		m->others.list[i].detached_at_once = true;
 	stop_all_end(&m->others, longest(m));
 }
 
@@ -63,8 +66,7 @@ int loader_moment_begin(struct loader_moment *m, struct loan *l, struct err *e)
 void loader_moment_end(struct loader_moment *m)
 {
 	m->loan->remote->late = NULL;
-	if (m->others.count)
-		let_others_go(m);
+	m->loan->others = m->others;
 }
 
 bool loader_moment_pause(uint64_t deadline_ns)

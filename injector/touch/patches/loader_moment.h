@@ -5,8 +5,8 @@
  * Beside other threads that is dangerous (loader_choice.h), but cannot always be avoided: with --loader target, and
  * where the process had one thread when dlopen loaded the payload, and has more when dlclose unloads it. So the others
  * stand still meanwhile: nobody forks, and nobody begins to wait. Before, each is seen outside of the loader and the
- * allocator, by its stack, and the loader's locks are seen free, also where there is one thread. If the call lasts for
- * longer than a second all the same, the others go on: it waits for one of them.
+ * allocator, by its stack, and the loader's locks are seen free, also where there is one thread. They go on when the
+ * loan ends. If the call lasts for longer than a second all the same, they do so meanwhile: it waits for one of them.
  */
 #ifndef MEMATTACH_LOADER_MOMENT_H
 #define MEMATTACH_LOADER_MOMENT_H

@@ -77,7 +77,7 @@ static int lend(void *context, struct remote *r, struct tracee *t, struct err *e
 	if (l.others.count + l.others.sleeper_count) {
 		if (t->seized && t->tid == s->target.pid)
 			let_go_first(t, monotonic_ns() + LET_GO_FIRST_NS);
-		stop_all_end(&l.others, &s->outcome.attach_longest_ns);
+		stop_all_end(&l.others, x->b->longest_ns);
 	}
 	tracee_detach(t);
 	return rc;

@@ -113,7 +113,6 @@ static int seize(struct stop_all *s, pid_t pid, const struct stop_all_sharers *s
 			return err_set(e, ENOMEM, "out of memory");
 		s->list[s->count] = (struct tracee){ 0 };
 		int rc = tracee_seize(&s->list[s->count], pid, tids[i], false, e);
-		s->list[s->count].detached_at_once = s->sleepers_too;
 		if (rc == 0)
 			s->count++;
 		else if (rc != -ESRCH)
