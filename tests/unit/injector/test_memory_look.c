@@ -245,13 +245,13 @@ static void test_memory_look_says_what_it_has_not_looked_into(void **state)
 	struct memory_look *look = calloc(1, sizeof *look);
 	const size_t shared_bytes = 384u << 20, private_bytes = 400u << 20, there = 8u << 20;
 	void *shared = mmap(NULL, shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	void *private = mmap(NULL, private_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *private = mmap(NULL, private_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct err e;
 
 	(void)state;
-	assert_true(look && shared != MAP_FAILED && private != MAP_FAILED);
+	assert_true(look && shared != MAP_FAILED && (void *)private != MAP_FAILED);
 	memset(shared, 1, shared_bytes);
-	memset(private, 1, there);
+	memset(private + private_bytes - there, 1, there); /* where pages are found last */
 	for (uint64_t ns = 1000000; ns <= 40000000; ns += ns / 2) {
 		assert_int_equal(memory_look_take(look, &self, &(struct memory_look_wish){ .pages_ns = ns }, &e), 0);
 		if (look->look.flags & DUMP_LOOK_PAGES_CUT)
