@@ -103,14 +103,24 @@ static void note_growth(struct fleet_process *p, const struct dump_header *h)
 	                               : ((double)bytes - (double)p->bases[0].bytes) / ((double)past_ns / MINUTE_NS);
 }
 
+/* NULL: not now. */
+static struct dump *open_dump(const struct fleet_process *p, const char *directory, char path[PATH_MAX])
+{
+	struct dump *dump;
+	struct err ignored;
+
+	if ((size_t)snprintf(path, PATH_MAX, "%s/%s", directory, p->file) >= PATH_MAX ||
+	    dump_open(path, &dump, &ignored))
+		return NULL;
+	return dump;
+}
+
 static void read_header(struct fleet_process *p, const char *directory)
 {
 	char path[PATH_MAX];
-	struct dump *dump;
-	struct err e;
+	struct dump *dump = open_dump(p, directory, path);
 
-	if ((size_t)snprintf(path, sizeof path, "%s/%s", directory, p->file) >= sizeof path ||
-	    dump_open(path, &dump, &e))
+	if (!dump)
 		return;
 	const struct dump_header *h = dump_header(dump);
 	snprintf(p->command, sizeof p->command, "%.*s", (int)sizeof h->command, h->command);
@@ -196,11 +206,10 @@ static void read_live(struct fleet_process *p, const char *directory, const stru
 	struct report_options heap = { .confidence = options->confidence };
 	struct report report;
 	char path[PATH_MAX];
-	struct dump *dump;
+	struct dump *dump = open_dump(p, directory, path);
 	struct err e;
 
-	if ((size_t)snprintf(path, sizeof path, "%s/%s", directory, p->file) >= sizeof path ||
-	    dump_open(path, &dump, &e))
+	if (!dump)
 		return;
 	if (report_make(&report, dump, path, &heap, &e) == 0) {
 		p->live = report_estimate(&report, &report.total, FIGURE_LIVE_BYTES);

@@ -9,7 +9,6 @@
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <time.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
