@@ -27,7 +27,7 @@ static const char *what_of(const struct report_resident *r, const struct residen
 	static const char *const words[DUMP_MEMORY_KINDS] = {
 		[DUMP_MEMORY_LIVE] = "live in malloc",
 		[DUMP_MEMORY_FREED] = "freed, kept by malloc",
-		[DUMP_MEMORY_MALLOC] = "malloc's heap",
+		[DUMP_MEMORY_MALLOC] = "malloc's heap, live or freed: see --census",
 		[DUMP_MEMORY_PYTHON] = "small objects of Python",
 		[DUMP_MEMORY_RUNTIME] = "heap of",
 		[DUMP_MEMORY_STACKS] = "stacks of threads",

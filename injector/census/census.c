@@ -65,6 +65,7 @@ static int take_heap(struct census *c, const struct census_wish *wish, struct er
 	c->has_process = true;
 	rc = census_memory_open(&c->memory, c->target, &c->maps, &c->process, &c->pages,
 	                        READ_LEAST + READ_TIMES * c->rss_after, e);
+	c->memory.progress = wish->reading;
 	if (rc == 0 && wish->lost) {
 		rc = page_sums_open(&c->sums, &c->pages, e);
 		c->memory.sums = &c->sums;
@@ -74,6 +75,7 @@ static int take_heap(struct census *c, const struct census_wish *wish, struct er
 	c->memory.sums = NULL; /* the words that types are known by are not followed */
 	if (rc == 0)
 		rc = block_types_take(&c->types, &c->heap, &c->memory, NULL, NULL, e);
+	c->memory.progress = NULL;
 	if (rc == 0 && (wish->lost || wish->holders))
 		rc = lost_look(c, wish, e);
 	return rc;

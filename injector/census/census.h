@@ -52,8 +52,10 @@ struct census {
 /* What is looked at beside what is always told. */
 struct census_wish {
 	bool lost, holders;
+	void (*reading)(uint64_t bytes); /* called now and then while its heap is read; NULL: not */
 	reach_progress_fn progress;
-	uint64_t budget_ns; /* of CPU time, for following pointers; then it is given up */
+	uint64_t budget_ns; /* of CPU time, for following pointers; then it is given up. 0: by how much memory there is
+	                     */
 };
 
 /* Reads it all. census_free afterwards; on failure, too. */

@@ -13,6 +13,8 @@
 #define HOLDERS_SHOWN 40u
 #define TRIED_BYTES (32ull << 20)
 #define STOP_NS 2000000ull /* for the threads */
+#define FOLLOW_NS 60000000000ull
+#define FOLLOW_GIB_NS 6000000000ull /* more for each GiB that is there: of small blocks, two are needed */
 
 void lost_is_unknown(struct census *c, const char *format, ...)
 {
@@ -67,6 +69,12 @@ static void check_heap(struct census *c)
 		lost_is_unknown(c, "it makes requests by io_uring or aio, which hold pointers in the kernel");
 }
 
+/* Of CPU time, to follow pointers. */
+static uint64_t follow_ns(const struct census *c, const struct census_wish *wish)
+{
+	return wish->budget_ns ? wish->budget_ns : FOLLOW_NS + (c->rss_after >> 30) * FOLLOW_GIB_NS;
+}
+
 int lost_look(struct census *c, const struct census_wish *wish, struct err *e)
 {
 	struct err why;
@@ -83,7 +91,7 @@ int lost_look(struct census *c, const struct census_wish *wish, struct err *e)
 		lost_is_unknown(c, "%s", why.text);
 		return 0;
 	}
-	c->reach.give_up_cpu_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID) + wish->budget_ns;
+	c->reach.give_up_cpu_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID) + follow_ns(c, wish);
 	c->reach.progress = wish->progress;
 	c->reach.sums = wish->lost ? &c->sums : NULL;
 	reach_look(&c->reach, maps_find(&c->maps, c->heap.glibc.glibc.main_arena), !wish->lost);

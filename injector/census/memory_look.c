@@ -14,8 +14,9 @@
 #include "host/clocks.h"
 #include "process/live_thread.h"
 
-#define READ_BYTES (64ull << 20) /* of its memory and its files, at most */
-#define THREADS_MAX 1000u        /* of which the stacks are looked for: 30 µs each */
+#define READ_BYTES (64ull << 20) /* of its memory and its files, at most, and a 64th of what is there */
+#define PAGES_GIB_NS 10000000ull
+#define THREADS_MAX 1000u /* of which the stacks are looked for: 30 µs each */
 
 struct looking {
 	const struct target *target;
@@ -47,7 +48,8 @@ static int open_memory(struct looking *l, struct err *e)
 		return rc;
 	close(writable);
 	l->has_process = true;
-	rc = census_memory_open(&l->memory, l->target, &l->maps, &l->process, &l->scan.pages, READ_BYTES, e);
+	rc = census_memory_open(&l->memory, l->target, &l->maps, &l->process, &l->scan.pages,
+	                        READ_BYTES + l->use.resident / 64, e);
 	l->memory.until_ns = l->until_ns;
 	return rc;
 }
@@ -256,6 +258,13 @@ static int take(struct looking *l, const struct memory_look_wish *wish, struct e
 		add_row(l->look, kind_of(r->kind), r->name, r);
 	}
 	return rc;
+}
+
+uint64_t memory_look_pages_ns(uint64_t resident)
+{
+	const uint64_t ns = MEMORY_LOOK_PAGES_NS + (resident >> 30) * PAGES_GIB_NS;
+
+	return ns < MEMORY_LOOK_PAGES_MOST_NS ? ns : MEMORY_LOOK_PAGES_MOST_NS;
 }
 
 int memory_look_take(struct memory_look *look, const struct target *t, const struct memory_look_wish *wish,

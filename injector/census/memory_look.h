@@ -14,7 +14,8 @@
 #include "dump_format.h"
 #include "process/target.h"
 
-#define MEMORY_LOOK_PAGES_NS 60000000u /* of CPU time: to find the pages, 12 to 30 ns for each of 4 KiB */
+#define MEMORY_LOOK_PAGES_NS 60000000u       /* of CPU time: to find the pages, 12 to 30 ns for each of 4 KiB */
+#define MEMORY_LOOK_PAGES_MOST_NS 800000000u /* where there are many: 10 ms for each GiB that is there */
 
 struct memory_look_row {
 	struct dump_memory row; /* bytes and moment are not filled in */
@@ -36,6 +37,8 @@ struct memory_look_wish {
 	void *context;
 };
 
+/* How much CPU time it takes to find the pages of a process that has so many resident bytes. */
+uint64_t memory_look_pages_ns(uint64_t resident);
 int memory_look_take(struct memory_look *l, const struct target *t, const struct memory_look_wish *wish,
                      struct err *e) WARN_UNUSED;
 

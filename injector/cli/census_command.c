@@ -7,6 +7,7 @@
 
 #include "census/census_file.h"
 #include "census/census_report.h"
+#include "base/size.h"
 #include "cli/options.h"
 #include "host/say.h"
 #include "process/memory_room.h"
@@ -14,7 +15,6 @@
 #include "session/status_line.h"
 
 #define MAX_STOP_NS 1000000000ull
-#define BUDGET_NS 60000000000ull
 
 /* -ESRCH: it has ended meanwhile. */
 static int wait_for(const struct target *t, uint64_t ns, struct err *e)
@@ -32,6 +32,14 @@ static int tell(const struct census *c, const struct census *before, const struc
 	};
 
 	return census_report(c, &view, e);
+}
+
+static void show_reading(uint64_t bytes)
+{
+	char line[64], size[SIZE_TEXT];
+
+	snprintf(line, sizeof line, "reading its heap: %s", size_format((double)bytes, size));
+	say_status(line);
 }
 
 static void show_progress(uint64_t blocks)
@@ -54,13 +62,15 @@ static bool shows_progress(const struct session_options *o)
 
 static int take(struct census *c, const struct target *t, const struct session_options *o, struct err *e)
 {
+	const bool shows = shows_progress(o);
 	const struct census_wish wish = { .lost = o->unreachable,
 		                          .holders = o->unreachable || o->by == CENSUS_BY_HOLDER,
-		                          .progress = shows_progress(o) ? show_progress : NULL,
-		                          .budget_ns = o->budget_ns ? o->budget_ns : BUDGET_NS };
+		                          .reading = shows ? show_reading : NULL,
+		                          .progress = shows ? show_progress : NULL,
+		                          .budget_ns = o->budget_ns };
 
 	int rc = census_take(c, t, &wish, e);
-	if (wish.progress)
+	if (shows)
 		say_status(NULL);
 	return rc == 0 && wish.lost ? census_stop(c, o->max_stop_ns ? o->max_stop_ns : MAX_STOP_NS, e) : rc;
 }

@@ -166,7 +166,7 @@ def census_files_show_growth_by_holder(context):
 
 @case()
 def unreachable_shows_progress(context):
-    """On a terminal, while pointers are followed; elsewhere nothing."""
+    """On a terminal, while its heap is read and pointers are followed; elsewhere nothing."""
     victim = Victim(context, "heap_pointers")
     ours, theirs = os.openpty()
     result = subprocess.run([context.memattach, "--census", "--unreachable", "-p", str(victim.pid)], stdout=subprocess.PIPE, stderr=theirs,
@@ -174,7 +174,7 @@ def unreachable_shows_progress(context):
     os.close(theirs)
     said = os.read(ours, 65536).decode()
     assert result.returncode == 0 and "No pointer to " in result.stdout and "following pointers: 65536 blocks" in said, (result, said)
-    assert said.endswith("\r\033[K"), said  # wiped
+    assert re.search(r"reading its heap: [\d.]+ MiB", said) and said.endswith("\r\033[K"), said  # wiped
     victim.finish_by_stdin()
 
 

@@ -7,6 +7,7 @@
 #include "base/now.h"
 
 #define PIECES 512u
+#define PROGRESS_EVERY (16ull << 20) /* bytes */
 
 int census_memory_open(struct census_memory *m, const struct target *t, const struct maps *maps,
                        const struct target_memory *memory, const struct resident_pages *pages, uint64_t work,
@@ -121,6 +122,15 @@ static bool read_pieces(struct census_memory *m, const struct target_piece *piec
 	return rc != -E2BIG && budget_check(&m->budget, &ignored) == 0;
 }
 
+static void show_progress(struct census_memory *m, size_t bytes)
+{
+	const uint64_t before = m->ranges_bytes / PROGRESS_EVERY;
+
+	m->ranges_bytes += bytes;
+	if (m->progress && m->ranges_bytes / PROGRESS_EVERY != before)
+		m->progress(m->ranges_bytes);
+}
+
 bool census_read_range(struct census_memory *m, uint64_t start, void *buffer, size_t bytes)
 {
 	struct target_piece pieces[PIECES];
@@ -129,6 +139,7 @@ bool census_read_range(struct census_memory *m, uint64_t start, void *buffer, si
 	bool in_budget = true;
 
 	memset(buffer, 0, bytes);
+	show_progress(m, bytes);
 	for (size_t i = resident_pages_from(m->pages, start); i < m->pages->count && m->pages->runs[i].start < end;
 	     i++) {
 		const struct page_run *run = &m->pages->runs[i];

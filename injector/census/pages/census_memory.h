@@ -19,7 +19,9 @@ struct census_memory {
 	uint64_t until_ns; /* of the CPU time of this thread, then who looks through much ends; 0: any */
 	bool time_is_up;
 	const struct resident_pages *pages;
-	struct page_sums *sums; /* of what census_read_range reads; NULL: none are noted */
+	struct page_sums *sums;           /* of what census_read_range reads; NULL: none are noted */
+	void (*progress)(uint64_t bytes); /* called now and then while ranges are read, with how much was; NULL: not */
+	uint64_t ranges_bytes;
 	struct mapped_files files;
 	uint64_t *cached; /* addresses of the pages in cache + 1 */
 	uint8_t (*cache)[CENSUS_PAGE];

@@ -57,7 +57,11 @@ static bool is_still_there(const struct target *t, struct err *e)
 /* The memory of the dump is shared with the child. */
 static void take_aside(struct session *s, struct taking *taking, bool end)
 {
-	const struct memory_look_wish wish = { .pages_ns = MEMORY_LOOK_PAGES_NS,
+	struct memory_use use = { 0 };
+	struct err ignored;
+
+	(void)!target_memory_use(&s->target, &use, &ignored);
+	const struct memory_look_wish wish = { .pages_ns = memory_look_pages_ns(use.resident),
 		                               .pages = end ? mark_blocks : NULL,
 		                               .context = s };
 

@@ -226,10 +226,9 @@ static void test_what_is_not_known_is_summed_up(void **state)
 	static const struct row end[] = { { DUMP_MEMORY_MALLOC, 150, 150, NULL },
 		                          { DUMP_MEMORY_PYTHON, 30, 30, NULL } };
 	static const uint64_t flags[] = { 0, DUMP_LOOK_CONTENT_CUT };
-	static const char *const lines[] = {
-		"  RSS          +80.0 MiB = 50.0 MiB malloc's heap (stacks below) + 30.0 MiB small objects of Python",
-		"  RSS          +80.0 MiB = 80.0 MiB anonymous memory"
-	};
+	static const char *const lines[] = { "  RSS          +80.0 MiB = 50.0 MiB malloc's heap, live or freed: see "
+		                             "--census (stacks below) + 30.0 MiB small objects of Python",
+		                             "  RSS          +80.0 MiB = 80.0 MiB anonymous memory" };
 	struct dump_builder b;
 
 	(void)state;

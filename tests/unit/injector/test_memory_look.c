@@ -265,6 +265,15 @@ static void test_memory_look_says_what_it_has_not_looked_into(void **state)
 	free(look);
 }
 
+/* 60 ms for those who have little, more for each GiB, and not for ever. */
+static void test_memory_look_has_time_by_what_is_there(void **state)
+{
+	(void)state;
+	assert_int_equal(memory_look_pages_ns(MIB), 60000000);
+	assert_int_equal(memory_look_pages_ns(20ull << 30), 260000000);
+	assert_int_equal(memory_look_pages_ns(1ull << 43), 800000000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -273,6 +282,7 @@ int main(void)
 		cmocka_unit_test(test_quick_scan_finds_pages_in_order),
 		cmocka_unit_test(test_memory_look_sums_up_to_rss),
 		cmocka_unit_test(test_live_residency_of_blocks),
+		cmocka_unit_test(test_memory_look_has_time_by_what_is_there),
 		cmocka_unit_test(test_memory_look_says_what_it_has_not_looked_into),
 	};
 
