@@ -72,7 +72,7 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
 	va_end(ap);
 	printable_copy(line, line, sizeof line);
 	fputs(from, stderr);
-	line_put(stderr, sizeof from - 1, 2, line);
+	line_width_put(stderr, sizeof from - 1, 2, line);
 }
 
 static int complain(const char *path, const struct err *e)
@@ -105,7 +105,7 @@ static int parse_share(const char *option, const char *text, double high, double
 {
 	double share;
 
-	if (percent_parse(text, &share) || share <= 0 || share >= high / 100)
+	if (size_parse_percent(text, &share) || share <= 0 || share >= high / 100)
 		return err_set(e, EINVAL, "--%s: '%s' is not a percentage between 0 and %g", option, text, high);
 	*value = share;
 	return 0;
@@ -113,7 +113,7 @@ static int parse_share(const char *option, const char *text, double high, double
 
 static int parse_time(const char *option, const char *text, uint64_t *ns, struct err *e)
 {
-	int r = time_parse(text, ns, e);
+	int r = size_parse_time(text, ns, e);
 
 	return r ? err_prefix(e, "--%s", option) : 0;
 }
@@ -442,7 +442,7 @@ static int show_live(struct arguments *a)
 	const struct fleet_options fleet = { .directory = a->directory,
 		                             .report = &a->report,
 		                             .colour = options.colour };
-	int r = a->directory ? fleet_run(&fleet, &e) : live_run(&options, &e);
+	int r = a->directory ? fleet_view_run(&fleet, &e) : live_run(&options, &e);
 
 	return r ? complain(a->paths[0], &e) : 0;
 }

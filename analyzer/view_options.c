@@ -83,7 +83,7 @@ int view_option_parse(int option, const char *value, struct report_options *o, s
 	case VIEW_SHOW_FROM: return parse_pattern("show-from", value, &o->filter.show_from, e);
 	case VIEW_THREAD: return parse_pattern("thread", value, &o->filter.thread, e);
 	case VIEW_SIZE: return parse_sizes(value, &o->filter, e);
-	case VIEW_OLDER: r = time_parse(value, &o->filter.older_ns, e); return r ? err_prefix(e, "--older") : 0;
+	case VIEW_OLDER: r = size_parse_time(value, &o->filter.older_ns, e); return r ? err_prefix(e, "--older") : 0;
 	case VIEW_TREE: o->tree = true; return 0;
 	case VIEW_PEAK: o->peak = true; return 0;
 	case VIEW_TIMELINE: return parse_moments(value, &o->timeline, e);

@@ -108,7 +108,7 @@ static void give_rows(struct fixture *f)
 	module->row_count = 1;
 }
 
-static void session_open(struct fixture *f, uint64_t rate_bytes)
+static void inspect_open(struct fixture *f, uint64_t rate_bytes)
 {
 	struct control_trampoline trampolines[] = {
 		{ .original = (uint64_t)malloc, .hook = HOOK_malloc },
@@ -144,7 +144,7 @@ static double put_added(uint64_t rate_bytes)
 	double *plain = calloc(slices, sizeof(*plain)), *hooked = calloc(slices, sizeof(*hooked)), fastest;
 	struct fixture f;
 
-	session_open(&f, rate_bytes);
+	inspect_open(&f, rate_bytes);
 	for (uint64_t i = 0; i < slices; i++) {
 		allocate = malloc;
 		release = free;
@@ -172,7 +172,7 @@ static void put_sampled(double plain)
 	double exact = 1e9;
 	struct fixture f;
 
-	session_open(&f, 1);
+	inspect_open(&f, 1);
 	pairs_below(FRAMES, 1000);
 	walked = fixture_counter(&f, DUMP_COUNTER_frames_walked);
 	taken = fixture_counter(&f, DUMP_COUNTER_samples_taken);
@@ -194,7 +194,7 @@ static void put_outside(double plain)
 	double ns = 1e9, outside = 0;
 	struct fixture f;
 
-	session_open(&f, 2);
+	inspect_open(&f, 2);
 	pairs_below(FRAMES, 1000);
 	for (int i = 0; i < ROUNDS; i++) {
 		uint64_t calls = fixture_counter(&f, DUMP_COUNTER_samples_taken) +

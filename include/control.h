@@ -136,7 +136,7 @@ struct control_trampoline {
 };
 /*
  * The original may call another hooked function for the same block (realloc of a null pointer calls malloc). Only the
- * outer call counts: each call goes through hook_slow(), which remembers that it is inside.
+ * outer call counts: each call goes through hook_call_slow(), which remembers that it is inside.
  */
 #define TRAMPOLINE_OUTER 1u
 /*

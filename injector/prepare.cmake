@@ -8,9 +8,10 @@ add_library(memattach_prepare STATIC
   host/schedule.c
   host/stop_signals.c
   host/privileges.c
+  process/proc_stat.c
   process/proc_status.c
   maps/target_file.c
-  process/target_memory.c
+  process/target_read.c
   process/task.c
   choose/trigger.c
   host/watchdog.c
@@ -45,7 +46,7 @@ add_library(memattach_prepare STATIC
   java/java_stack.c
   java/java_structures.c
   java/java_tables.c
-  got/hook_names.c
+  got/listed_hook.c
   got/allocator_notes.c
   got/plan_notes.c
   got/entry_place.c
@@ -82,7 +83,7 @@ add_library(memattach_prepare STATIC
   entry/function_alias.c
   entry/stored_pointers.c
   touch/remote/cave.c
-  arch/${MEMATTACH_ARCH}/code_references.c
+  arch/${MEMATTACH_ARCH}/code.c
   arch/code_scan.c
   arch/${MEMATTACH_ARCH}/code_scan_part.c
   arch/${MEMATTACH_ARCH}/detour_code.c

@@ -6,7 +6,7 @@
  * may begin again with all of its state forgotten, except that trampolines of an earlier session may still be in use:
  * each START maps its own.
  *
- * What a forked child must not find (thread states but the near one, switch; trampolines_map() does the filter) is
+ * What a forked child must not find (thread states but the near one, switch; trampoline_setup_map() does the filter) is
  * whole pages of .bss, marked MADV_WIPEONFORK. Those and the unwind cache are zeroed by giving the pages back.
  */
 #include <errno.h>
@@ -65,16 +65,16 @@ _Static_assert(sizeof(struct switch_page) == PAGE_BYTES, "switch_page");
 static int64_t tables_reset(int advice)
 {
 	const struct pages wiped[] = { PAGES(thread_states), PAGES(payload_switch_page) };
-	int64_t result = sys_madvise(unwind_cache, sizeof(unwind_cache), MADV_DONTNEED);
+	int64_t result = syscall_madvise(unwind_cache, sizeof(unwind_cache), MADV_DONTNEED);
 
 	if (result >= 0)
-		result = sys_madvise(recent_stacks, sizeof(recent_stacks), MADV_DONTNEED);
+		result = syscall_madvise(recent_stacks, sizeof(recent_stacks), MADV_DONTNEED);
 	if (result >= 0)
-		result = sys_madvise(known_codes, sizeof(known_codes), MADV_DONTNEED);
+		result = syscall_madvise(known_codes, sizeof(known_codes), MADV_DONTNEED);
 	for (uint32_t i = 0; i < sizeof(wiped) / sizeof(wiped[0]) && result >= 0; i++) {
-		result = sys_madvise(wiped[i].address, wiped[i].bytes, MADV_DONTNEED);
+		result = syscall_madvise(wiped[i].address, wiped[i].bytes, MADV_DONTNEED);
 		if (result >= 0)
-			result = sys_madvise(wiped[i].address, wiped[i].bytes, advice);
+			result = syscall_madvise(wiped[i].address, wiped[i].bytes, advice);
 	}
 	return result;
 }
@@ -86,16 +86,16 @@ static void files_unmap(void)
 	payload.dump = 0;
 	payload.tables = 0;
 	if (gone.dump)
-		sys_munmap((uint64_t)gone.dump, gone.dump_bytes);
+		syscall_munmap((uint64_t)gone.dump, gone.dump_bytes);
 	if (gone.tables)
-		sys_munmap((uint64_t)gone.tables, gone.tables_bytes);
+		syscall_munmap((uint64_t)gone.tables, gone.tables_bytes);
 	session.dump_address = session.dump_bytes = 0;
 	session.tables_address = session.tables_bytes = 0;
 }
 
 static int64_t file_map(int fd, uint64_t bytes, uint64_t least_bytes, int protection)
 {
-	int64_t size = sys_file_size(fd);
+	int64_t size = syscall_file_size(fd);
 
 	if (size < 0)
 		return size;
@@ -198,8 +198,8 @@ static int64_t control_start(const struct control_start *start)
 	if (result >= 0)
 		result = tables_reset(MADV_WIPEONFORK);
 	if (result >= 0)
-		result = trampolines_map(start->payload_fd, 1u << (exact ? FILTER_LOG2_MIN : start->filter_log2),
-		                         random_next(&random));
+		result = trampoline_setup_map(start->payload_fd, 1u << (exact ? FILTER_LOG2_MIN : start->filter_log2),
+		                              exponential_random(&random));
 	if (result < 0) {
 		tables_reset(MADV_KEEPONFORK);
 		files_unmap();
@@ -225,7 +225,7 @@ static int64_t control_patch(const struct control_patch *patch)
 		return -EBADFD;
 	if (!patch)
 		return -EINVAL;
-	return trampolines_set((const struct control_trampoline *)patch->trampolines, patch->trampoline_count);
+	return trampoline_setup_fill((const struct control_trampoline *)patch->trampolines, patch->trampoline_count);
 }
 
 static int64_t control_stop(void)
@@ -233,7 +233,7 @@ static int64_t control_stop(void)
 	if (session.state != SESSION_INERT)
 		return -EBADFD;
 	files_unmap();
-	trampolines_leave();
+	trampoline_setup_leave();
 	tables_reset(MADV_KEEPONFORK);
 	__atomic_store_n(&session.state, SESSION_STOPPED, __ATOMIC_RELEASE);
 	return 0;

@@ -33,7 +33,7 @@
 #define LOCAL static
 #endif
 
-uint64_t random_next(uint64_t *state)
+uint64_t exponential_random(uint64_t *state)
 {
 	uint64_t z = *state += 0x9E3779B97F4A7C15ull;
 
@@ -126,11 +126,11 @@ uint64_t exponential_draw(uint64_t *state, uint64_t mean_bytes)
 
 	if (mean_bytes <= 1)
 		return 0;
-	while (!(bits = random_next(state)) && zeros < 1024)
+	while (!(bits = exponential_random(state)) && zeros < 1024)
 		zeros += 64;
 	zeros += bits ? (uint64_t)__builtin_clzll(bits) : 0;
 	saved = arch_float_enter();
-	draw_distance(&mean_bytes, zeros, random_next(state), &distance);
+	draw_distance(&mean_bytes, zeros, exponential_random(state), &distance);
 	arch_float_leave(saved);
 	return distance;
 }

@@ -11,7 +11,7 @@
 struct dump_stack;
 
 /* splitmix64: the next 64 random bits of *state. */
-uint64_t random_next(uint64_t *state);
+uint64_t exponential_random(uint64_t *state);
 
 /* How many bytes to pass over before the byte that is sampled: floor of Exp(mean_bytes), at most 2^62; 0 if mean_bytes
  * is 1 (every allocation) or 0. */

@@ -68,9 +68,9 @@ static uint64_t old_block(const struct hook_call *call)
 
 static uint64_t call_original(const struct hook_call *call)
 {
-	if (UNLIKELY(trampolines_any_outer) && !call->inner && trampolines_is_outer(call->trampoline))
+	if (UNLIKELY(trampolines_any_outer) && !call->inner && trampoline_setup_is_outer(call->trampoline))
 		return outer_call_make(call);
-	return hook_pass_on(call);
+	return outer_call_pass_on(call);
 }
 
 /* The bytes that the caller asks for; false if they do not fit a word, which the allocator will refuse. */
@@ -446,7 +446,7 @@ static uint64_t call_quiet(struct hook_call *call, uint64_t quiet, bool aligned)
 static uint64_t call_for_block(struct hook_call *call)
 {
 	bool aligned;
-	uint64_t quiet = UNLIKELY(trampolines_any_quiet) ? trampolines_quiet(call->trampoline, &aligned) : 0;
+	uint64_t quiet = UNLIKELY(trampolines_any_quiet) ? trampoline_setup_quiet(call->trampoline, &aligned) : 0;
 
 	return quiet ? call_quiet(call, quiet, aligned) : call_original(call);
 }
@@ -515,7 +515,7 @@ static uint64_t slow_reallocate(const struct hook_call *call)
 	return result;
 }
 
-uint64_t hook_slow(struct hook_call *call)
+uint64_t hook_call_slow(struct hook_call *call)
 {
 	call->inner = UNLIKELY(trampolines_any_outer) && outer_call_holds(call);
 	switch (hook_facts[call->hook].shape) {

@@ -58,11 +58,11 @@ struct hook_call {
 	uint64_t fp;                 /* the caller's frame pointer register */
 	uint64_t sp;                 /* stack pointer at entry: points to the return address */
 	uint32_t hook;               /* enum hook_id */
-	uint32_t inner;              /* set by hook_slow(): made by another hooked function, for whose block it is */
-	uint64_t live;               /* HOOK_LIVE_MAGIC of control.h */
-	uint32_t again;              /* set by hook_slow(): the entry shall jump to the original without a frame */
-	uint32_t keeps;              /* 1: behind it lie the registers that the original gets, then those that it left
-	                                (struct hook_kept, which only hooks.S knows). Not with again */
+	uint32_t inner; /* set by hook_call_slow(): made by another hooked function, for whose block it is */
+	uint64_t live;  /* HOOK_LIVE_MAGIC of control.h */
+	uint32_t again; /* set by hook_call_slow(): the entry shall jump to the original without a frame */
+	uint32_t keeps; /* 1: behind it lie the registers that the original gets, then those that it left
+	                   (struct hook_kept, which only hooks.S knows). Not with again */
 };
 
 _Static_assert(offsetof(struct hook_call, arguments) == HOOK_CALL_ARGUMENTS, "arguments");
@@ -78,7 +78,7 @@ _Static_assert(sizeof(struct hook_call) <= HOOK_CALL_BYTES, "hook_call");
 
 /* Does what the fast path could not, the original call included; returns what the original returned. With call->again
  * nothing was called that matters, and the call is still to be made. */
-uint64_t hook_slow(struct hook_call *call);
+uint64_t hook_call_slow(struct hook_call *call);
 
 /* Calls the original of a call that keeps registers. */
 uint64_t hook_call_keeping(const struct hook_call *call) __attribute__((visibility("hidden")));

@@ -21,7 +21,7 @@ static bool mark_holds(const struct thread_state *thread, uint64_t sp, uint64_t 
 
 	if (thread->outer_sp >= end)
 		end = known_stack_end(sp, tp);
-	return thread->outer_sp >= end || stack_word(thread->outer_sp) == thread->outer_return;
+	return thread->outer_sp >= end || step_word(thread->outer_sp) == thread->outer_return;
 }
 
 /* Whether a walk from the call meets this code; one that is cut off, or guesses, tells nothing. */
@@ -58,10 +58,10 @@ uint64_t outer_call_make(const struct hook_call *call)
 	struct thread_state *thread = thread_state_find(tp);
 
 	if (thread) {
-		thread->outer_return = stack_word(call->sp);
+		thread->outer_return = step_word(call->sp);
 		thread->outer_sp = call->sp;
 	}
-	result = hook_pass_on(call);
+	result = outer_call_pass_on(call);
 	thread = thread_state_find(tp);
 	if (thread)
 		thread->outer_sp = 0;

@@ -21,7 +21,7 @@
 typedef uint64_t (*original_function)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 
 /* Calls the original as the program did. */
-static inline uint64_t hook_pass_on(const struct hook_call *call)
+static inline uint64_t outer_call_pass_on(const struct hook_call *call)
 {
 	const uint64_t *a = call->arguments;
 	original_function original = (original_function)call->trampoline->original;

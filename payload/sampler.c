@@ -43,7 +43,7 @@ static uint64_t thread_seed(void)
 	uint64_t state =
 		payload.seed + 0xD1B54A32D192ED03ull * __atomic_fetch_add(&sampler_threads, 1, __ATOMIC_RELAXED);
 
-	return random_next(&state);
+	return exponential_random(&state);
 }
 
 /* The fast path loads and stores these words without a lock, in the same thread. */

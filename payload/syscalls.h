@@ -23,38 +23,38 @@
 #define MADV_KEEPONFORK 19
 #endif
 
-static inline int64_t sys_mmap(uint64_t address, uint64_t bytes, int protection, int flags, int fd, uint64_t offset)
+static inline int64_t syscall_mmap(uint64_t address, uint64_t bytes, int protection, int flags, int fd, uint64_t offset)
 {
 	return arch_syscall(ARCH_SYS_MMAP, address, bytes, (uint64_t)protection, (uint64_t)flags, (uint64_t)fd, offset);
 }
 
-static inline int64_t sys_munmap(uint64_t address, uint64_t bytes)
+static inline int64_t syscall_munmap(uint64_t address, uint64_t bytes)
 {
 	return arch_syscall(ARCH_SYS_MUNMAP, address, bytes, 0, 0, 0, 0);
 }
 
-static inline int64_t sys_mremap(uint64_t address, uint64_t bytes, uint64_t new_bytes, int flags)
+static inline int64_t syscall_mremap(uint64_t address, uint64_t bytes, uint64_t new_bytes, int flags)
 {
 	return arch_syscall(ARCH_SYS_MREMAP, address, bytes, new_bytes, (uint64_t)flags, 0, 0);
 }
 
-static inline int64_t sys_munlock(uint64_t address, uint64_t bytes)
+static inline int64_t syscall_munlock(uint64_t address, uint64_t bytes)
 {
 	return arch_syscall(ARCH_SYS_MUNLOCK, address, bytes, 0, 0, 0, 0);
 }
 
-static inline int64_t sys_mprotect(uint64_t address, uint64_t bytes, uint64_t protection)
+static inline int64_t syscall_mprotect(uint64_t address, uint64_t bytes, uint64_t protection)
 {
 	return arch_syscall(ARCH_SYS_MPROTECT, address, bytes, protection, 0, 0, 0);
 }
 
-static inline int64_t sys_madvise(const void *address, uint64_t bytes, int advice)
+static inline int64_t syscall_madvise(const void *address, uint64_t bytes, int advice)
 {
 	return arch_syscall(ARCH_SYS_MADVISE, (uint64_t)address, bytes, (uint64_t)advice, 0, 0, 0);
 }
 
 /* Size of the file, or -errno. */
-static inline int64_t sys_file_size(int fd)
+static inline int64_t syscall_file_size(int fd)
 {
 	uint64_t status[ARCH_STAT_BYTES / 8];
 	int64_t result = arch_syscall(ARCH_SYS_FSTAT, (uint64_t)fd, (uint64_t)status, 0, 0, 0, 0);

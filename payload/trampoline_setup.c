@@ -46,14 +46,14 @@ static uint64_t trampoline_number(const struct trampoline *trampoline)
 	return ((uint64_t)trampoline - trampoline_data(session.trampolines_address, 0)) / TRAMPOLINE_BYTES;
 }
 
-bool trampolines_is_outer(const struct trampoline *trampoline)
+bool trampoline_setup_is_outer(const struct trampoline *trampoline)
 {
 	uint64_t i = trampoline_number(trampoline);
 
 	return i < TRAMPOLINE_MAX && trampoline_flags[i] & TRAMPOLINE_OUTER;
 }
 
-uint64_t trampolines_quiet(const struct trampoline *trampoline, bool *aligned)
+uint64_t trampoline_setup_quiet(const struct trampoline *trampoline, bool *aligned)
 {
 	uint64_t i = trampoline_number(trampoline);
 
@@ -106,7 +106,7 @@ static uint64_t unused_place(uint64_t random)
 	                            : 0;
 }
 
-int64_t trampolines_map(int payload_fd, uint32_t counters, uint64_t random)
+int64_t trampoline_setup_map(int payload_fd, uint32_t counters, uint64_t random)
 {
 	uint64_t bias;
 	const Elf64_Phdr *text = text_segment(&bias);
@@ -120,14 +120,14 @@ int64_t trampolines_map(int payload_fd, uint32_t counters, uint64_t random)
 	                    MAP_PRIVATE | MAP_ANONYMOUS, -1);
 	if (place < 0)
 		return place;
-	result = sys_mmap((uint64_t)place, TRAMPOLINES_CODE_BYTES, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED,
-	                  payload_fd, offset);
+	result = syscall_mmap((uint64_t)place, TRAMPOLINES_CODE_BYTES, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED,
+	                      payload_fd, offset);
 	if (result >= 0)
-		result = sys_munlock((uint64_t)place, TRAMPOLINES_CODE_BYTES);
+		result = syscall_munlock((uint64_t)place, TRAMPOLINES_CODE_BYTES);
 	if (result >= 0)
-		result = sys_madvise((void *)((uint64_t)place + TRAMPOLINES_BYTES), counters, MADV_WIPEONFORK);
+		result = syscall_madvise((void *)((uint64_t)place + TRAMPOLINES_BYTES), counters, MADV_WIPEONFORK);
 	if (result < 0) {
-		sys_munmap((uint64_t)place, TRAMPOLINES_BYTES + counters);
+		syscall_munmap((uint64_t)place, TRAMPOLINES_BYTES + counters);
 		return result;
 	}
 	session.trampoline_code_offset = offset;
@@ -144,7 +144,7 @@ int64_t trampolines_map(int payload_fd, uint32_t counters, uint64_t random)
 	return 0;
 }
 
-int64_t trampolines_set(const struct control_trampoline *wanted, uint32_t count)
+int64_t trampoline_setup_fill(const struct control_trampoline *wanted, uint32_t count)
 {
 	if (count > TRAMPOLINE_MAX)
 		return -EINVAL;
@@ -169,7 +169,7 @@ int64_t trampolines_set(const struct control_trampoline *wanted, uint32_t count)
 	return 0;
 }
 
-void trampolines_leave(void)
+void trampoline_setup_leave(void)
 {
 	trampolines_shared = &nobodys;
 }

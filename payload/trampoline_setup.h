@@ -40,14 +40,14 @@ extern struct trampolines_shared *trampolines_shared HIDDEN;
 
 /* Maps the trampolines' code from payload_fd, their data, and so many counters for the filter, which a forked child
  * will find empty; fills the session's trampolines_* and text_* words. random: any number. 0 or -errno. */
-int64_t trampolines_map(int payload_fd, uint32_t counters, uint64_t random);
+int64_t trampoline_setup_map(int payload_fd, uint32_t counters, uint64_t random);
 /* Sets trampolines [session.trampoline_count, count) and counts them in. 0 or -errno. */
-int64_t trampolines_set(const struct control_trampoline *trampolines, uint32_t count);
+int64_t trampoline_setup_fill(const struct control_trampoline *trampolines, uint32_t count);
 /* Inert trampolines are nobody's from now on, and may stay. */
-void trampolines_leave(void);
+void trampoline_setup_leave(void);
 /* Does the function pass on to others that are hooked (TRAMPOLINE_OUTER)? */
-bool trampolines_is_outer(const struct trampoline *trampoline);
+bool trampoline_setup_is_outer(const struct trampoline *trampoline);
 /* The quiet function of the trampoline (control.h), 0 none; *aligned: it takes the alignment first. */
-uint64_t trampolines_quiet(const struct trampoline *trampoline, bool *aligned);
+uint64_t trampoline_setup_quiet(const struct trampoline *trampoline, bool *aligned);
 
 #endif

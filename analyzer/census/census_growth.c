@@ -182,7 +182,7 @@ static void put_row(const struct growth_row *r, FILE *out)
 	                 (double)r->new_count - (double)r->old_count, size_format((double)r->new_bytes, now));
 	snprintf(line + n, sizeof line - (size_t)n, "%s%s%s", r->kind, r->kind[0] && r->name[0] ? " " : "", r->name);
 	printable_copy(line, line, sizeof line);
-	line[line_fit(line, COLUMNS)] = '\0';
+	line[line_width_fit(line, COLUMNS)] = '\0';
 	fprintf(out, "%s\n", line);
 }
 

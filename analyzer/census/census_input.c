@@ -13,9 +13,9 @@ bool census_input_is(const char *path)
 {
 	struct err ignored;
 	char magic[8];
-	AUTO_CLOSE int fd = regular_open(path, &ignored);
+	AUTO_CLOSE int fd = regular_file_open(path, &ignored);
 
-	return fd >= 0 && pread_all(fd, magic, sizeof magic, 0) && !memcmp(magic, CENSUS_MAGIC, sizeof magic);
+	return fd >= 0 && whole_io_pread(fd, magic, sizeof magic, 0) && !memcmp(magic, CENSUS_MAGIC, sizeof magic);
 }
 
 static bool lies_within(uint64_t offset, uint64_t bytes, uint64_t size)
@@ -77,7 +77,7 @@ int census_input_parse(struct census_input *c, const void *data, size_t bytes, s
 
 int census_input_open(struct census_input *c, const char *path, struct err *e)
 {
-	AUTO_CLOSE int fd = regular_open(path, e);
+	AUTO_CLOSE int fd = regular_file_open(path, e);
 	AUTO_FREE void *data = NULL;
 	struct stat st;
 
@@ -90,7 +90,7 @@ int census_input_open(struct census_input *c, const char *path, struct err *e)
 	data = malloc((size_t)st.st_size + 1);
 	if (!data)
 		return err_set(e, ENOMEM, "out of memory");
-	if (!pread_all(fd, data, (size_t)st.st_size, 0))
+	if (!whole_io_pread(fd, data, (size_t)st.st_size, 0))
 		return err_set(e, EBADMSG, "cannot be read");
 	return census_input_parse(c, data, (size_t)st.st_size, e);
 }

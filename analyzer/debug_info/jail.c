@@ -80,7 +80,7 @@ static long open_for(int directory, const char *path, long flags)
 
 	if ((flags & O_ACCMODE) != O_RDONLY || flags & (O_CREAT | O_TRUNC))
 		return -EACCES;
-	int fd = regular_open_at(directory, path, (int)flags & O_NOFOLLOW);
+	int fd = regular_file_open_at(directory, path, (int)flags & O_NOFOLLOW);
 	if (fd == -ESPIPE || fd == -EISDIR)
 		return -ENOENT; /* the search of a library goes on */
 	if (fd >= 0 && !fstat(fd, &st))
@@ -118,9 +118,9 @@ static int catch_traps(void)
 /* ---- the filter ---- */
 
 /*
- * Opens that regular_open_at makes pass: of a place, and of what was seen to be a regular file. No library has reason
- * to say O_NONBLOCK and O_NOCTTY of what it opens; one that is in the hands of a stranger could, and read what the user
- * may read.
+ * Opens that regular_file_open_at makes pass: of a place, and of what was seen to be a regular file. No library has
+ * reason to say O_NONBLOCK and O_NOCTTY of what it opens; one that is in the hands of a stranger could, and read what
+ * the user may read.
  */
 #define SEEN (O_NONBLOCK | O_NOCTTY)
 

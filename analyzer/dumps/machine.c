@@ -54,7 +54,7 @@ static int add_unseen(struct machine *m, char *line)
 static int read_roster(struct machine *m, int directory, const char *name)
 {
 	char line[LINE];
-	int r = 0, fd = regular_open_at(directory, name, 0);
+	int r = 0, fd = regular_file_open_at(directory, name, 0);
 	AUTO_FCLOSE FILE *f = fd >= 0 ? fdopen(fd, "r") : NULL;
 
 	if (!f && fd >= 0)

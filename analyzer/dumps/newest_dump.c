@@ -26,11 +26,11 @@ static bool has_ending(const char *name)
 /* When it was written. False: it is no dump of ours. */
 static bool look(int directory, const char *name, struct timespec *written)
 {
-	AUTO_CLOSE int fd = regular_open_at(directory, name, 0);
+	AUTO_CLOSE int fd = regular_file_open_at(directory, name, 0);
 	char magic[sizeof DUMP_MAGIC - 1];
 	struct stat st;
 
-	if (fd < 0 || fstat(fd, &st) || !pread_all(fd, magic, sizeof magic, 0) ||
+	if (fd < 0 || fstat(fd, &st) || !whole_io_pread(fd, magic, sizeof magic, 0) ||
 	    memcmp(magic, DUMP_MAGIC, sizeof magic) != 0)
 		return false;
 	*written = st.st_mtim;
@@ -87,7 +87,7 @@ int newest_dump_find(char **path, size_t *older, struct err *e)
 		return err_set(e, -rc, "out of memory");
 	if (!newest)
 		return err_set(e, ENOENT, "which dump? None is in the current directory (*" ENDING ")");
-	*path = steal_pointer(&newest);
+	*path = cleanup_steal_pointer(&newest);
 	*older = count - 1;
 	return 0;
 }

@@ -43,7 +43,7 @@ static void put(struct writer *w, const char *key)
 
 static void put_text(struct writer *w, const char *key, const char *value)
 {
-	const char *clean = value[0] ? name_clean(&w->buffer, value) : NULL;
+	const char *clean = value[0] ? frame_name_clean(&w->buffer, value) : NULL;
 
 	if (!clean || !is_new(w, key))
 		return;
@@ -101,7 +101,7 @@ static void put_said(struct writer *w)
 		*equals = 0;
 		char *key = trimmed(part), *value = trimmed(equals + 1);
 		decode(value);
-		const char *clean = name_clean(&w->buffer, key);
+		const char *clean = frame_name_clean(&w->buffer, key);
 		if (*key && clean && !strcmp(clean, key))
 			put_text(w, key, value);
 	}
@@ -147,5 +147,5 @@ void otlp_resource(struct proto *resource, const struct report *r)
 		free(w.keys[i]);
 	proto_done(&w.value);
 	proto_done(&w.attribute);
-	name_done(&w.buffer);
+	frame_name_done(&w.buffer);
 }

@@ -120,10 +120,10 @@ static void put_location(struct pprof *p, size_t i)
 	proto_number(&p->message, LOCATION_ID, p->base.gap_count + 1u + i);
 	if (!source_places_have(&p->base.report->images, entry->place)) {
 		proto_number(&p->message, LOCATION_MAPPING, p->base.mappings[PLACE_IMAGE(entry->place)].number);
-		proto_number(&p->message, LOCATION_ADDRESS, place_call(entry->place));
+		proto_number(&p->message, LOCATION_ADDRESS, image_place_call(entry->place));
 	}
 	for (uint32_t k = 0; k < entry->count; k++) {
-		const struct location *l = place_location(p->base.report, entry, k);
+		const struct location *l = place_entry_location(p->base.report, entry, k);
 		put_line(p, profile_frame_name(&p->base, entry, l), l);
 	}
 	pprof_put(p, PROFILE_LOCATION);
@@ -166,7 +166,7 @@ static int write_drop_frames(const struct pprof *p, FILE *out)
 	for (size_t i = 0; !s && i < p->base.places.count && seen.count < DROP_FRAMES_MAX; i++) {
 		const struct place_entry *entry = &p->base.places.list[i];
 		for (uint32_t k = 0; !s && k < entry->count; k++) {
-			const struct location *l = place_location(p->base.report, entry, k);
+			const struct location *l = place_entry_location(p->base.report, entry, k);
 			const char *kind = folding_kind(p->base.report, entry->place, l);
 			uint32_t known = seen.count;
 			if (!l->function || !kind || strcmp(kind, "allocator") != 0)

@@ -29,7 +29,7 @@ void profile_init(struct profile *p, const struct report *report)
 void profile_done(struct profile *p)
 {
 	string_table_done(&p->strings);
-	name_done(&p->buffer);
+	frame_name_done(&p->buffer);
 	place_table_done(&p->places);
 	map_done(&p->function_of);
 	free(p->mappings);
@@ -39,7 +39,7 @@ void profile_done(struct profile *p)
 
 uint32_t profile_string(struct profile *p, const char *text)
 {
-	const char *clean = name_clean(&p->buffer, text);
+	const char *clean = frame_name_clean(&p->buffer, text);
 	uint32_t number = 0;
 
 	if (!clean || string_table_add(&p->strings, clean, &number))
@@ -60,7 +60,7 @@ uint64_t profile_location(struct profile *p, uint64_t place)
 
 uint32_t profile_frame_name(struct profile *p, const struct place_entry *entry, const struct location *location)
 {
-	const char *text = name_frame(&p->buffer, p->report, entry->place, location);
+	const char *text = frame_name_text(&p->buffer, p->report, entry->place, location);
 	uint32_t name = 0;
 
 	if (!text || string_table_add(&p->strings, text, &name))

@@ -61,7 +61,7 @@ static void format_total(const struct lines *p, enum report_figure f, char *text
 }
 
 /* The standard normal distribution has a share of confidence between -z and z. */
-static double normal_quantile(double confidence)
+static double stats_normal_quantile(double confidence)
 {
 	double low = 0, high = 40;
 
@@ -84,7 +84,7 @@ static void put_totals(struct lines *p)
 	format_total(p, FIGURE_ALLOCATED_BYTES, allocated, sizeof allocated);
 	put(p, "%s%s; %s; intervals of %g %%", report_compares(r) ? "growth: " : "", live, allocated,
 	    100 * r->options.confidence);
-	double z = normal_quantile(r->options.confidence);
+	double z = stats_normal_quantile(r->options.confidence);
 	/* Alike blocks are the worst case; the second part is the bias of the first one where samples are few. */
 	if (r->largest_rate > 1 && !report_compares(r))
 		put(p,

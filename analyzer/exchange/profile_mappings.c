@@ -59,10 +59,10 @@ static void measure(struct profile *p)
 		struct profile_mapping *m = &p->mappings[PLACE_IMAGE(entry->place)];
 		if (source_places_have(images, entry->place))
 			continue; /* it has no addresses */
-		note_address(m, place_call(entry->place));
+		note_address(m, image_place_call(entry->place));
 		m->number = 1;
 		for (uint32_t k = 0; k < entry->count; k++)
-			note_location(m, place_location(p->report, entry, k));
+			note_location(m, place_entry_location(p->report, entry, k));
 	}
 	for (uint32_t i = 1; i < images->count; i++) {
 		struct profile_mapping *m = &p->mappings[i];

@@ -43,7 +43,8 @@ static int put_frames(struct collapsed *c, const struct report_row *row, bool fi
 
 	for (size_t i = s ? 0 : c->stack.count; i-- > 0; first = false) {
 		const struct folded_frame *f = &c->stack.list[i];
-		const char *name = f->name[0] ? f->name : name_frame(&c->buffer, c->rows.report, f->place, f->location);
+		const char *name = f->name[0] ? f->name
+		                              : frame_name_text(&c->buffer, c->rows.report, f->place, f->location);
 		if (!name)
 			return -ENOMEM;
 		if (!first)
@@ -87,6 +88,6 @@ int report_collapsed(const struct report *r, FILE *out)
 		fprintf(out, " %" PRId64 "\n", now[i]);
 	}
 	folded_stack_done(&c.stack);
-	name_done(&c.buffer);
+	frame_name_done(&c.buffer);
 	return s;
 }

@@ -128,8 +128,8 @@ static int put_frame(struct dhat *d, uint64_t place, const struct location *l)
 {
 	uint32_t image = PLACE_IMAGE(place);
 	const char *file = l->file ? l->file : image ? d->report->images.list[image].path : NULL;
-	const char *function = name_clean(&d->function, l->function ? l->function : "???");
-	const char *clean = name_clean(&d->file, file ? file : "");
+	const char *function = frame_name_clean(&d->function, l->function ? l->function : "???");
+	const char *clean = frame_name_clean(&d->file, file ? file : "");
 	uint64_t address = source_places_have(&d->report->images, place) ? 0 : PLACE_OFFSET(place);
 	AUTO_FREE char *text = NULL;
 	char line[16] = "";
@@ -163,7 +163,7 @@ static int put_table(struct dhat *d)
 	for (size_t i = 0; i < d->places.count; i++) {
 		const struct place_entry *entry = &d->places.list[i];
 		for (uint32_t n = 0; !s && n < entry->count; n++)
-			s = put_frame(d, entry->place, place_location(d->report, entry, n));
+			s = put_frame(d, entry->place, place_entry_location(d->report, entry, n));
 	}
 	json_array_end(j);
 	return s;
@@ -175,7 +175,7 @@ static int put_head(struct dhat *d)
 	const struct report *r = d->report;
 	struct json *j = &d->json;
 	const struct recorded_session *s = r->session_count ? &r->sessions[0] : NULL;
-	const char *command = name_clean(&d->file, !s ? "" : s->program[0] ? s->program : s->command);
+	const char *command = frame_name_clean(&d->file, !s ? "" : s->program[0] ? s->program : s->command);
 	uint64_t end_ns = s ? s->duration_ns : 0;
 
 	if (r->options.at_ns && r->options.at_ns < end_ns)
@@ -220,8 +220,8 @@ int report_dhat(const struct report *r, FILE *out)
 		s = put_table(d);
 	json_object_end(&d->json);
 	place_table_done(&d->places);
-	name_done(&d->function);
-	name_done(&d->file);
+	frame_name_done(&d->function);
+	frame_name_done(&d->file);
 	free(d);
 	return s;
 }

@@ -206,10 +206,10 @@ static void put_location(struct otlp *o, size_t i)
 
 	if (!language) {
 		proto_number(&o->message, LOCATION_MAPPING, o->base.mappings[PLACE_IMAGE(entry->place)].number);
-		proto_number(&o->message, LOCATION_ADDRESS, place_call(entry->place));
+		proto_number(&o->message, LOCATION_ADDRESS, image_place_call(entry->place));
 	}
 	for (uint32_t k = 0; k < entry->count; k++) {
-		const struct location *l = place_location(o->base.report, entry, k);
+		const struct location *l = place_entry_location(o->base.report, entry, k);
 		put_line(o, profile_frame_name(&o->base, entry, l), l);
 	}
 	put_attribute(o, &o->message, LOCATION_ATTRIBUTES, "profile.frame.type", types[language]);

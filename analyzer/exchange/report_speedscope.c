@@ -93,7 +93,7 @@ static int put_frame(struct speedscope *o, const struct frame_entry *frame)
 	json_object_line(&o->json, NULL);
 	json_string(&o->json, "name", o->frames.names.list[frame->name]);
 	if (file) {
-		const char *clean = name_clean(&o->frames.buffer, file);
+		const char *clean = frame_name_clean(&o->frames.buffer, file);
 		if (!clean)
 			return -ENOMEM;
 		json_string(&o->json, "file", clean);
@@ -108,7 +108,7 @@ static int put_all(struct speedscope *o, const char *name)
 	static const enum report_figure order[] = { FIGURE_LIVE_BYTES, FIGURE_LIVE_COUNT, FIGURE_ALLOCATED_BYTES,
 		                                    FIGURE_ALLOCATED_COUNT };
 	struct json *j = &o->json;
-	const char *clean = name_clean(&o->frames.buffer, name);
+	const char *clean = frame_name_clean(&o->frames.buffer, name);
 	int s = clean ? 0 : -ENOMEM;
 
 	json_object(j, NULL);

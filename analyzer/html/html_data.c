@@ -166,7 +166,7 @@ int html_put_name(struct json *j, const char *name, struct name_text *buffer)
 	size_t n = shown_bytes(name);
 
 	snprintf(text, sizeof text, "%.*s%s", (int)n, name, name[n] ? CUT_MARK : "");
-	const char *clean = name_clean(buffer, text);
+	const char *clean = frame_name_clean(buffer, text);
 	if (clean)
 		json_string(j, NULL, clean);
 	return clean ? 0 : -ENOMEM;
@@ -244,7 +244,7 @@ int html_data_frames(const struct html_tree *t, struct json *j, uint32_t *order)
 	} while (!s && node != HTML_ROOT);
 	json_array_end(j);
 	s = s ? s : put_modules(t, j, named, &buffer);
-	name_done(&buffer);
+	frame_name_done(&buffer);
 	return s;
 }
 

@@ -46,7 +46,7 @@ static void put_resident(const struct text *t)
 static int put_texts(struct json *j, const struct report *r, const char *name)
 {
 	struct name_text buffer = { 0 };
-	const char *clean = name_clean(&buffer, name);
+	const char *clean = frame_name_clean(&buffer, name);
 	struct html_capture c;
 	int s = clean && html_capture_begin(&c, r) ? 0 : -ENOMEM;
 
@@ -55,7 +55,7 @@ static int put_texts(struct json *j, const struct report *r, const char *name)
 		text_head(&c.put, clean);
 		s = html_capture_put(&c, "target", j);
 	}
-	name_done(&buffer);
+	frame_name_done(&buffer);
 	if (!s && (r->session_count != 1 || r->options.at_ns || r->options.since_ns))
 		s = put_part(j, "sessions", r, text_sessions);
 	s = s ? s : put_part(j, "verdict", r, text_verdict);
@@ -78,7 +78,7 @@ static void put_estimate(struct json *j, const char *name, struct estimate x)
 
 double html_quantile(double level)
 {
-	return level > 0 && level < 1 ? -normal_quantile(level / 2) : 0;
+	return level > 0 && level < 1 ? -stats_normal_quantile(level / 2) : 0;
 }
 
 /* What intervals of any part of the report are made of, beside its own sums. */

@@ -64,7 +64,7 @@ static int put_row(struct json *j, const struct report *r, const struct report_r
 	put_estimate(j, report_leak_rate(r, row));
 	json_unsigned(j, NULL, row->leak->count.samples);
 	json_array_end(j);
-	name_done(&buffer);
+	frame_name_done(&buffer);
 	return s;
 }
 

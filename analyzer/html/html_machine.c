@@ -200,7 +200,7 @@ static int put_kind(const struct machine_page *m, unsigned kind, struct json *j)
 	json_array_end(j);
 	json_unsigned(j, "more", groups_of(m, kind)->count - i);
 	json_object_end(j);
-	name_done(&buffer);
+	frame_name_done(&buffer);
 	return s;
 }
 
@@ -221,7 +221,7 @@ static int put_unseen(const struct machine_page *m, struct json *j)
 	}
 	json_array_end(j);
 	json_unsigned(j, "notListed", machine->unseen_count - shown);
-	name_done(&buffer);
+	frame_name_done(&buffer);
 	return s;
 }
 

@@ -66,7 +66,7 @@ static bool owns(const struct group *g)
 	return false;
 }
 
-/* Functions without a name as name_frame has them. */
+/* Functions without a name as frame_name_text has them. */
 static const char *name_of(const struct report *r, const struct group *g, char text[NAME_TEXT])
 {
 	char module[NAME_MAX + 1];
@@ -142,7 +142,7 @@ static int put_groups(struct json *j, const struct report *r, const struct group
 	if (!s)
 		put_rest(j, list + shown, groups->count - shown);
 	json_object_end(j);
-	name_done(&buffer);
+	frame_name_done(&buffer);
 	return s;
 }
 
@@ -170,7 +170,7 @@ static int put_sample_groups(struct json *j, const struct report *r, const struc
 	json_array_end(j);
 	json_unsigned(j, "more", groups->count - i);
 	json_object_end(j);
-	name_done(&buffer);
+	frame_name_done(&buffer);
 	return s;
 }
 

@@ -21,7 +21,7 @@
 #define PLACE_OFFSET(p) ((p)&0xffffffffffffu)
 
 /* The offset of the call before a return address. */
-static inline uint64_t place_call(uint64_t place)
+static inline uint64_t image_place_call(uint64_t place)
 {
 	uint64_t offset = PLACE_OFFSET(place);
 

@@ -50,7 +50,7 @@ static bool drop_end(char *name, const char *end)
 	return true;
 }
 
-void python_module_name(const char *file, const char *below, char name[PYTHON_MODULE_TEXT])
+void python_file_module(const char *file, const char *below, char name[PYTHON_MODULE_TEXT])
 {
 	static const char frozen[] = "<frozen ";
 

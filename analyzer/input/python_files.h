@@ -17,6 +17,6 @@ const char *python_file_root(const char *file);
  * (NULL), and of what is no .py, such as a program that is started by its name, the path itself. It is cut to
  * PYTHON_MODULE_TEXT bytes.
  */
-void python_module_name(const char *file, const char *below, char name[PYTHON_MODULE_TEXT]);
+void python_file_module(const char *file, const char *below, char name[PYTHON_MODULE_TEXT]);
 
 #endif

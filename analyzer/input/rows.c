@@ -100,7 +100,7 @@ void slack_merge(struct slack *into, const struct slack *from)
 		into->smallest = from->smallest;
 }
 
-void lost_merge(struct estimate_sum into[2], const struct estimate_sum from[2])
+void row_merge_lost(struct estimate_sum into[2], const struct estimate_sum from[2])
 {
 	for (int f = FIGURE_LIVE_BYTES; f <= FIGURE_LIVE_COUNT; f++)
 		estimate_merge(&into[f], &from[f]);
@@ -151,7 +151,7 @@ void row_merge(struct report_row *into, const struct report_row *from)
 		if (from->smallest[side] > 0 &&
 		    !(into->smallest[side] <= from->smallest[side] && into->smallest[side] > 0))
 			into->smallest[side] = from->smallest[side];
-	lost_merge(into->lost, from->lost);
+	row_merge_lost(into->lost, from->lost);
 	into->flags |= from->flags;
 }
 

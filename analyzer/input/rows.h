@@ -90,7 +90,7 @@ void slack_add(struct slack *slack, uint64_t size, uint64_t usable, double p);
 void row_plan_add(struct row_plan *plan, uint64_t size, enum report_figure figure, double p, uint64_t rate);
 void slack_merge(struct slack *into, const struct slack *from);
 /* The same of what was lost. */
-void lost_merge(struct estimate_sum into[2], const struct estimate_sum from[2]);
+void row_merge_lost(struct estimate_sum into[2], const struct estimate_sum from[2]);
 /* Adds *plan, which may be NULL, to the row's; a row that has none takes it, and *plan becomes NULL. */
 void row_take_plan(struct report_row *row, struct row_plan **plan);
 /* Adds all that is summed up but plans; of change and leak, if both have one. */

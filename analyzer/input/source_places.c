@@ -63,7 +63,7 @@ static bool add_file(struct images *images, const struct python_path *path, uint
 	struct python_file added = { .below = NONE };
 
 	bool found = python_path_below(path, file, below);
-	python_module_name(file, found ? below : NULL, module);
+	python_file_module(file, found ? below : NULL, module);
 	added.image = images_add_module(images, IMAGE_PYTHON, module);
 	if (!added.image || (found && !add_string(p, below, &added.below)) || !grow_list(p->files, p->file_count) ||
 	    map_put(&p->file_of, number, p->file_count))

@@ -93,7 +93,7 @@ static int put_frames(struct json_frames *f, struct json *j)
 		if (image && module_number(f, image, &module))
 			return -ENOMEM;
 		for (uint32_t k = 0; k < entry->count; k++)
-			put_frame(f->report, j, entry->place, place_location(f->report, entry, k), module);
+			put_frame(f->report, j, entry->place, place_entry_location(f->report, entry, k), module);
 	}
 	json_array_end(j);
 	return 0;

@@ -164,7 +164,7 @@ static int child_main(void *arg, struct err *e)
 	return r;
 }
 
-int fleet_run(const struct fleet_options *options, struct err *e)
+int fleet_view_run(const struct fleet_options *options, struct err *e)
 {
 	struct fleet_view *v = calloc(1, sizeof *v);
 

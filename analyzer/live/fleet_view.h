@@ -13,6 +13,6 @@ struct fleet_options {
 };
 
 /* As live_run. */
-int fleet_run(const struct fleet_options *options, struct err *e) WARN_UNUSED;
+int fleet_view_run(const struct fleet_options *options, struct err *e) WARN_UNUSED;
 
 #endif

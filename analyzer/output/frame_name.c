@@ -43,7 +43,7 @@ static char *put_clean(char *out, const char *name)
 	return out;
 }
 
-const char *name_clean(struct name_text *buffer, const char *name)
+const char *frame_name_clean(struct name_text *buffer, const char *name)
 {
 	if (!make_room(buffer, INSTEAD_BYTES * strlen(name) + 1))
 		return NULL;
@@ -51,13 +51,13 @@ const char *name_clean(struct name_text *buffer, const char *name)
 	return buffer->text;
 }
 
-const char *name_frame(struct name_text *buffer, const struct report *r, uint64_t place, const struct location *l)
+const char *frame_name_text(struct name_text *buffer, const struct report *r, uint64_t place, const struct location *l)
 {
 	uint32_t image = PLACE_IMAGE(place);
 	char name[NAME_MAX + 1] = "";
 
 	if (l->function && l->function[0])
-		return name_clean(buffer, l->function);
+		return frame_name_clean(buffer, l->function);
 	if (image)
 		image_short_name(&r->images.list[image], name, sizeof name);
 	if (!make_room(buffer, INSTEAD_BYTES * strlen(name) + ADDRESS_TEXT))
@@ -67,7 +67,7 @@ const char *name_frame(struct name_text *buffer, const struct report *r, uint64_
 	return buffer->text;
 }
 
-void name_done(struct name_text *buffer)
+void frame_name_done(struct name_text *buffer)
 {
 	free(buffer->text);
 	*buffer = (struct name_text){ 0 };

@@ -18,10 +18,10 @@ struct name_text {
 };
 
 /* Valid until the buffer is used again. NULL: out of memory. */
-const char *name_clean(struct name_text *buffer, const char *name);
+const char *frame_name_clean(struct name_text *buffer, const char *name);
 /* The function, or "library.so+0x1a2b" or "0x1a2b" where it is not known. */
-const char *name_frame(struct name_text *buffer, const struct report *report, uint64_t place,
-                       const struct location *location);
-void name_done(struct name_text *buffer);
+const char *frame_name_text(struct name_text *buffer, const struct report *report, uint64_t place,
+                            const struct location *location);
+void frame_name_done(struct name_text *buffer);
 
 #endif

@@ -17,7 +17,7 @@ void frame_table_done(struct frame_table *t)
 	place_table_done(&t->places);
 	string_table_done(&t->names);
 	map_done(&t->frame_at);
-	name_done(&t->buffer);
+	frame_name_done(&t->buffer);
 	free(t->frame_of);
 	free(t->list);
 	*t = (struct frame_table){ 0 };
@@ -61,9 +61,9 @@ static int add_place(struct frame_table *t, uint64_t place, struct place_entry *
 		return -ENOMEM;
 	*entry = *known;
 	for (; t->framed < t->places.frame_count; t->framed++) {
-		const struct location *l = place_location(t->report, entry, t->framed - entry->first);
+		const struct location *l = place_entry_location(t->report, entry, t->framed - entry->first);
 		uint32_t frame;
-		int s = get_frame(t, name_frame(&t->buffer, t->report, place, l), place, l, &frame);
+		int s = get_frame(t, frame_name_text(&t->buffer, t->report, place, l), place, l, &frame);
 		if (s)
 			return s;
 		if (!grow_list(t->frame_of, t->framed))

@@ -34,7 +34,7 @@ const struct place_entry *place_table_get(struct place_table *t, uint64_t place)
 }
 
 /* A second question could have another answer, where there was no memory to keep the first one. */
-const struct location *place_location(const struct report *r, const struct place_entry *entry, uint32_t frame)
+const struct location *place_entry_location(const struct report *r, const struct place_entry *entry, uint32_t frame)
 {
 	static const struct location nothing;
 	size_t count;

@@ -28,6 +28,7 @@ void place_table_done(struct place_table *table);
 const struct place_entry *place_table_get(struct place_table *table, uint64_t place);
 
 /* Of one frame of an entry; never NULL. */
-const struct location *place_location(const struct report *report, const struct place_entry *entry, uint32_t frame);
+const struct location *place_entry_location(const struct report *report, const struct place_entry *entry,
+                                            uint32_t frame);
 
 #endif

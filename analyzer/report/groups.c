@@ -75,9 +75,9 @@ static int add_row(struct groups *g, uint32_t image, const char *name, const str
 	if (!again)
 		slack_merge(&group->slack_inclusive, &row->slack);
 	if (first)
-		lost_merge(group->lost_exclusive, row->lost);
+		row_merge_lost(group->lost_exclusive, row->lost);
 	if (!again)
-		lost_merge(group->lost_inclusive, row->lost);
+		row_merge_lost(group->lost_inclusive, row->lost);
 	group->last_row = number + 1;
 	return 0;
 }

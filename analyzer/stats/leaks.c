@@ -94,7 +94,7 @@ void leak_merge(struct leak_tally *into, const struct leak_tally *from)
 		into->oldest = from->oldest;
 }
 
-double binomial_upper_tail(uint64_t n, uint64_t k)
+double leak_binomial_tail(uint64_t n, uint64_t k)
 {
 	if (!k)
 		return 1;
@@ -124,7 +124,7 @@ double leak_p_value(const struct leak_tally *t)
 {
 	uint64_t lost = t->lost + (uint64_t)dropped_old(t, 0);
 
-	return t->gained > lost ? binomial_upper_tail(t->gained + lost, t->gained) : 1;
+	return t->gained > lost ? leak_binomial_tail(t->gained + lost, t->gained) : 1;
 }
 
 static uint64_t born_in(const struct leak_tally *t, uint32_t from, uint32_t end)
@@ -168,7 +168,7 @@ enum leak_verdict leak_shape(const struct leak_tally *t)
 	uint32_t half = length > UNCOMPARED_BINS ? (length - UNCOMPARED_BINS) / 2 : 0;
 	uint64_t early = born_in(t, first, first + half);
 	uint64_t late = born_in(t, LEAK_BINS - UNCOMPARED_BINS - half, LEAK_BINS - UNCOMPARED_BINS);
-	return binomial_upper_tail(early + late, early) < SLOWER_P ? LEAK_FILLING : LEAK_GROWTH;
+	return leak_binomial_tail(early + late, early) < SLOWER_P ? LEAK_FILLING : LEAK_GROWTH;
 }
 
 /* No more than so many were freed, on average. */

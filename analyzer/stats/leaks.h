@@ -89,6 +89,6 @@ double leak_residual_life(const struct leak_tally *tally, double confidence);
 double leak_decides_after(const struct leak_tally *tally, double confidence);
 
 /* P(X >= k) for X binomial (n, 1/2). */
-double binomial_upper_tail(uint64_t n, uint64_t k);
+double leak_binomial_tail(uint64_t n, uint64_t k);
 
 #endif

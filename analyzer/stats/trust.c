@@ -104,7 +104,7 @@ struct trust_share trust_shares_total(const struct trust_shares *shares, uint64_
 		return (struct trust_share){ 0 };
 	double value = s.missed / s.all;
 	double error = rate > 1 ? (double)rate * fmax(0, s.squares - value * s.missed) / (s.all * s.all) : 0;
-	double z = normal_quantile((1 + ESTIMATE_CONFIDENCE) / 2);
+	double z = stats_normal_quantile((1 + ESTIMATE_CONFIDENCE) / 2);
 	double below = sqrt(pow(value - s.missed_low / s.all, 2) + z * z * error);
 	double above = sqrt(pow(s.missed_high / s.all - value, 2) + z * z * error);
 	struct trust_share share = { .value = value, .pairs = s.pairs };

@@ -48,9 +48,9 @@ int perf_map_file_open(const struct perf_map_file *f, enum symbol_map *refused)
 		*refused = errno == EXDEV ? SYMBOL_MAP_MOUNTED : errno == ENOENT ? SYMBOL_MAP_FINE : SYMBOL_MAP_CLOSED;
 		return -1;
 	}
-	AUTO_CLOSE int fd = regular_reopen(place);
+	AUTO_CLOSE int fd = regular_file_reopen(place);
 	*refused = fd == -ESPIPE || fd == -EISDIR || fd == -ELOOP ? SYMBOL_MAP_SPECIAL : judge(f, place);
 	if (fd < 0 && *refused == SYMBOL_MAP_FINE)
 		*refused = SYMBOL_MAP_CLOSED;
-	return *refused == SYMBOL_MAP_FINE ? steal_fd(&fd) : -1;
+	return *refused == SYMBOL_MAP_FINE ? cleanup_steal_fd(&fd) : -1;
 }

@@ -120,7 +120,7 @@ static void answer_allocator(struct reader *r)
 {
 	uint64_t place = wire_take_number(&r->question);
 	struct read_image *image = image_of(r, PLACE_IMAGE(place));
-	const struct symbol *symbol = image ? symbol_table_find(table_of(image), place_call(place)) : NULL;
+	const struct symbol *symbol = image ? symbol_table_find(table_of(image), image_place_call(place)) : NULL;
 
 	jail_add_time(PLACE_MS);
 	wire_put_number(&r->answer, symbol && symbol->allocator);
@@ -193,8 +193,8 @@ static void answer_place(struct reader *r, uint64_t place)
 
 	wire_clear(&r->answer);
 	if (image) {
-		const struct symbol *symbol = symbol_table_find(table_of(image), place_call(place));
-		size_t depth = find_lines(image, place_call(place), lines);
+		const struct symbol *symbol = symbol_table_find(table_of(image), image_place_call(place));
+		size_t depth = find_lines(image, image_place_call(place), lines);
 		count = depth ? (uint32_t)depth : 1;
 		wire_put_number(&r->answer, image->failed);
 		wire_put_number(&r->answer, count);
@@ -246,7 +246,7 @@ static void answer_segment(struct reader *r)
 	uint64_t place = wire_take_number(&r->question);
 	struct read_image *image = image_of(r, PLACE_IMAGE(place));
 	GElf_Phdr segment;
-	bool found = image && find_segment(image, place_call(place), &segment);
+	bool found = image && find_segment(image, image_place_call(place), &segment);
 
 	wire_put_number(&r->answer, found);
 	wire_put_number(&r->answer, found ? segment.p_vaddr : 0);

@@ -113,7 +113,7 @@ static void name_own_code(struct writer *w, uint64_t frame)
 		symbol_section_place(&w->section, frame, 0, &location, 1);
 }
 
-static void name_frame(struct writer *w, uint64_t frame)
+static void frame_name_text(struct writer *w, uint64_t frame)
 {
 	uint64_t place = images_place(&w->map, frame);
 	uint32_t image = PLACE_IMAGE(place);
@@ -136,7 +136,8 @@ static bool in_time(struct writer *w, size_t done)
 {
 	const struct symbol_result result = { done, w->frame_count, w->map_refused, 0 };
 
-	if (!pwrite_all(SYMBOL_REQUEST_RESULT, &result, sizeof result, 0) || now_ns(CLOCK_MONOTONIC) > w->deadline_ns)
+	if (!whole_io_pwrite(SYMBOL_REQUEST_RESULT, &result, sizeof result, 0) ||
+	    now_ns(CLOCK_MONOTONIC) > w->deadline_ns)
 		w->section.cut = true;
 	return !w->section.cut;
 }
@@ -155,7 +156,7 @@ static void name_frames(struct writer *w)
 		}
 		symbols_want(w->symbols, places, wanted);
 		for (size_t i = 0; i < count; i++)
-			name_frame(w, w->frames[first + i]);
+			frame_name_text(w, w->frames[first + i]);
 	}
 }
 
@@ -193,8 +194,8 @@ static int write_result(struct writer *w)
 
 	if (!built)
 		return -ENOMEM;
-	return pwrite_all(SYMBOL_REQUEST_RESULT, built, built->bytes, SYMBOL_RESULT_AT) &&
-	                       pwrite_all(SYMBOL_REQUEST_RESULT, &all, sizeof all, 0)
+	return whole_io_pwrite(SYMBOL_REQUEST_RESULT, built, built->bytes, SYMBOL_RESULT_AT) &&
+	                       whole_io_pwrite(SYMBOL_REQUEST_RESULT, &all, sizeof all, 0)
 	               ? 0
 	               : -EIO;
 }

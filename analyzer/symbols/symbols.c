@@ -258,7 +258,7 @@ bool symbols_in_allocator(struct symbols *s, uint64_t place)
 	if (image && !image->allocator.known && !image->asked_ranges)
 		ask_ranges(s, i, image);
 	if (!image || image->allocator.known)
-		return image && symbol_ranges_have(&image->allocator, place_call(place));
+		return image && symbol_ranges_have(&image->allocator, image_place_call(place));
 	if (!open_image(s, i))
 		return false;
 	ask(s, SYMBOL_ALLOCATOR, place);

@@ -14,7 +14,7 @@ static uint64_t start_ticks(int pid)
 	unsigned long long ticks;
 
 	snprintf(path, sizeof path, "/proc/%d/stat", pid);
-	if (whole_text(path, text, sizeof text) < 0)
+	if (whole_io_text(path, text, sizeof text) < 0)
 		return 0;
 	const char *after = strrchr(text, ')');
 	return after && sscanf(after + 1,

@@ -34,7 +34,7 @@ static inline void cleanup_fclose_(FILE **f)
 #define AUTO_FCLOSE __attribute__((cleanup(cleanup_fclose_)))
 
 /* Returns the value of *fd and gives up its ownership. */
-static inline int steal_fd(int *fd)
+static inline int cleanup_steal_fd(int *fd)
 {
 	int value = *fd;
 	*fd = -1;
@@ -42,7 +42,7 @@ static inline int steal_fd(int *fd)
 }
 
 /* The same for heap. */
-static inline void *steal_pointer_(void *p)
+static inline void *cleanup_steal_pointer_(void *p)
 {
 	void *value;
 
@@ -50,6 +50,6 @@ static inline void *steal_pointer_(void *p)
 	memset(p, 0, sizeof value);
 	return value;
 }
-#define steal_pointer(p) ((__typeof__(*(p)))steal_pointer_(p))
+#define cleanup_steal_pointer(p) ((__typeof__(*(p)))cleanup_steal_pointer_(p))
 
 #endif

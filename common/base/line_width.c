@@ -22,7 +22,7 @@ static bool continues(char c)
 	return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-size_t line_fit(const char *text, size_t columns)
+size_t line_width_fit(const char *text, size_t columns)
 {
 	size_t bytes = 0;
 
@@ -34,7 +34,7 @@ size_t line_fit(const char *text, size_t columns)
 /* The bytes of text that the first line holds: to the last blank that it has room for, or all of a longer word. */
 static size_t first_part(const char *text, size_t columns)
 {
-	size_t fits = line_fit(text, columns), start = strspn(text, " ");
+	size_t fits = line_width_fit(text, columns), start = strspn(text, " ");
 
 	if (!text[fits])
 		return fits;
@@ -44,7 +44,7 @@ static size_t first_part(const char *text, size_t columns)
 	return start + strcspn(text + start, " ");
 }
 
-void line_put(FILE *out, size_t used, size_t indent, const char *text)
+void line_width_put(FILE *out, size_t used, size_t indent, const char *text)
 {
 	const size_t width = line_width(fileno(out));
 

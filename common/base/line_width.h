@@ -15,11 +15,11 @@
 /* The columns of the terminal, 80 if it does not say; LINE_ANY_WIDTH: the descriptor is none. */
 size_t line_width(int fd);
 /* How many bytes of the UTF-8 text are in its first columns. */
-size_t line_fit(const char *text, size_t columns);
+size_t line_width_fit(const char *text, size_t columns);
 /*
  * Writes one line. On a terminal it is broken at blanks, and each further part begins with indent of them; a word is
  * never broken: it may be a path that is to be copied. used: the columns that the line has already.
  */
-void line_put(FILE *out, size_t used, size_t indent, const char *text);
+void line_width_put(FILE *out, size_t used, size_t indent, const char *text);
 
 #endif

@@ -81,7 +81,7 @@ static long double sum_of_parts(const char *text, bool *well_formed)
 	return total;
 }
 
-int time_parse(const char *text, uint64_t *ns, struct err *e)
+int size_parse_time(const char *text, uint64_t *ns, struct err *e)
 {
 	bool well_formed;
 	long double total = sum_of_parts(text, &well_formed);
@@ -94,7 +94,7 @@ int time_parse(const char *text, uint64_t *ns, struct err *e)
 	return 0;
 }
 
-int percent_parse(const char *text, double *fraction)
+int size_parse_percent(const char *text, double *fraction)
 {
 	char *end;
 

@@ -13,9 +13,9 @@
 int size_parse(const char *text, uint64_t *bytes, struct err *e) WARN_UNUSED;
 /* "250ms", "30s", "1.5h", "2d", "1m30s", the largest unit first; a bare number is seconds. Nanoseconds, > 0. The errors
  * of size_parse. */
-int time_parse(const char *text, uint64_t *ns, struct err *e) WARN_UNUSED;
+int size_parse_time(const char *text, uint64_t *ns, struct err *e) WARN_UNUSED;
 /* "95", "0.5%": as a fraction. -EINVAL if it is no number; the caller says so, with the range that it allows. */
-int percent_parse(const char *text, double *fraction) WARN_UNUSED;
+int size_parse_percent(const char *text, double *fraction) WARN_UNUSED;
 /* "1.25 MiB", "512 B": at most 12 characters with the NUL. Returns buffer. */
 #define SIZE_TEXT 16
 const char *size_format(double bytes, char buffer[SIZE_TEXT]);

@@ -219,14 +219,14 @@ int dump_open_fd(int fd, struct dump **out, struct err *e)
 
 int dump_open(const char *path, struct dump **out, struct err *e)
 {
-	AUTO_CLOSE int fd = regular_open(path, e);
+	AUTO_CLOSE int fd = regular_file_open(path, e);
 
 	if (fd < 0)
 		return fd;
 	int r = dump_open_fd(fd, out, e);
 	if (r)
 		return r;
-	(*out)->fd = steal_fd(&fd);
+	(*out)->fd = cleanup_steal_fd(&fd);
 	(*out)->owns_fd = true;
 	return 0;
 }

@@ -128,7 +128,7 @@ int dump_symbols_read(struct dump *dump, struct dump_symbols **symbols)
 	if (bytes && !s)
 		return -ENOMEM;
 	if (s && dump_read(dump, region->offset, s, bytes) == bytes && dump_symbols_are_sound(s, bytes))
-		*symbols = steal_pointer(&s);
+		*symbols = cleanup_steal_pointer(&s);
 	else if (region)
 		dump_skip(dump, DUMP_SKIP_symbols);
 	return 0;

@@ -45,7 +45,7 @@ static int open_new(struct output_file *f, const struct stat *old, enum output_u
 	if (rc < 0)
 		return rc;
 	f->replaces = true;
-	return steal_fd(&fd);
+	return cleanup_steal_fd(&fd);
 }
 
 /* In a directory where everybody has files of his own, as /tmp, each is left to its owner. */
@@ -75,7 +75,7 @@ static int open_special(const struct output_file *f, enum output_use use)
 	AUTO_CLOSE int opened = open(self, O_WRONLY | O_CLOEXEC | O_NOCTTY | (never_waits ? O_NONBLOCK : 0));
 	if (opened < 0 || (never_waits && fcntl(opened, F_SETFL, 0) < 0))
 		return -errno;
-	return steal_fd(&opened);
+	return cleanup_steal_fd(&opened);
 }
 
 static int open_descriptor(struct output_file *f, enum output_use use, struct err *e)
@@ -118,7 +118,7 @@ int output_file_open(struct output_file *f, const char *path, enum output_use us
 	if (r)
 		output_file_done(f);
 	else
-		steal_fd(&fd);
+		cleanup_steal_fd(&fd);
 	return r;
 }
 

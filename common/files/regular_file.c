@@ -47,7 +47,7 @@ static bool shows_kernel(__fsword_t type)
 	return false;
 }
 
-int regular_reopen(int place)
+int regular_file_reopen(int place)
 {
 	struct statfs system;
 	struct stat st;
@@ -62,16 +62,16 @@ int regular_reopen(int place)
 	return fd < 0 ? -errno : fd;
 }
 
-int regular_open_at(int directory, const char *path, int flags)
+int regular_file_open_at(int directory, const char *path, int flags)
 {
 	AUTO_CLOSE int place = openat(directory, path, O_PATH | O_CLOEXEC | (flags & O_NOFOLLOW));
 
-	return place < 0 ? -errno : regular_reopen(place);
+	return place < 0 ? -errno : regular_file_reopen(place);
 }
 
-int regular_open(const char *path, struct err *e)
+int regular_file_open(const char *path, struct err *e)
 {
-	int fd = regular_open_at(AT_FDCWD, path, 0);
+	int fd = regular_file_open_at(AT_FDCWD, path, 0);
 
 	if (fd == -EISDIR)
 		return err_set(e, EISDIR, "is a directory");

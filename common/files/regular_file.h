@@ -18,10 +18,10 @@
  * Opens a regular file for reading; flags are O_NOFOLLOW or 0. A descriptor, -EISDIR, -ESPIPE for what else is no
  * regular file, or -errno. Calls only what may be called in a signal handler.
  */
-int regular_open_at(int directory, const char *path, int flags) WARN_UNUSED;
+int regular_file_open_at(int directory, const char *path, int flags) WARN_UNUSED;
 /* The same for a place that was opened with O_PATH; it stays open. */
-int regular_reopen(int place) WARN_UNUSED;
-/* As regular_open_at from here, and says why not. */
-int regular_open(const char *path, struct err *e) WARN_UNUSED;
+int regular_file_reopen(int place) WARN_UNUSED;
+/* As regular_file_open_at from here, and says why not. */
+int regular_file_open(const char *path, struct err *e) WARN_UNUSED;
 
 #endif

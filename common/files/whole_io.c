@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 
-bool pread_all(int fd, void *buffer, size_t bytes, uint64_t offset)
+bool whole_io_pread(int fd, void *buffer, size_t bytes, uint64_t offset)
 {
 	size_t done = 0;
 
@@ -24,7 +24,7 @@ bool pread_all(int fd, void *buffer, size_t bytes, uint64_t offset)
 	return true;
 }
 
-bool pwrite_all(int fd, const void *data, size_t bytes, uint64_t offset)
+bool whole_io_pwrite(int fd, const void *data, size_t bytes, uint64_t offset)
 {
 	const char *at = data;
 
@@ -41,7 +41,7 @@ bool pwrite_all(int fd, const void *data, size_t bytes, uint64_t offset)
 	return true;
 }
 
-int whole_text(const char *path, char *buffer, size_t size)
+int whole_io_text(const char *path, char *buffer, size_t size)
 {
 	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
 	size_t used = 0;

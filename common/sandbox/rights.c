@@ -82,7 +82,7 @@ uint64_t rights_data_bytes(void)
 	unsigned long long pages = 0;
 	char text[200];
 
-	if (whole_text("/proc/self/statm", text, sizeof text) < 0 ||
+	if (whole_io_text("/proc/self/statm", text, sizeof text) < 0 ||
 	    sscanf(text, "%*u %*u %*u %*u %*u %llu", &pages) != 1)
 		return 0;
 	return pages * (uint64_t)sysconf(_SC_PAGESIZE);

@@ -109,7 +109,7 @@ static double gamma_quantile(double mean, double variance, double tail, int uppe
 	if (x < SMALL)
 		return variance / mean * x * (1 + x / (shape + 1));
 	if (shape > NORMAL_SHAPE)
-		return mean + (upper ? -1 : 1) * normal_quantile(tail) * sqrt(variance);
+		return mean + (upper ? -1 : 1) * stats_normal_quantile(tail) * sqrt(variance);
 	return variance / mean * (upper ? gamma_q_inverse(shape, tail) : gamma_p_inverse(shape, tail));
 }
 

@@ -165,7 +165,7 @@ double gamma_q(double a, double x)
 	return tail(a, x, true);
 }
 
-double normal_quantile(double p)
+double stats_normal_quantile(double p)
 {
 	if (!(p > 0) || !(p < 1))
 		return p == 0 ? -INFINITY : p == 1 ? INFINITY : NAN;
@@ -208,7 +208,7 @@ static double inverse(double a, double target, bool upper)
 	if (target == 1)
 		return upper ? 0 : INFINITY;
 
-	double z = normal_quantile(target);
+	double z = stats_normal_quantile(target);
 	double x = first_guess(a, upper ? -z : z, upper ? 1 - target : target);
 	double low = 0;
 	double high = INFINITY;

@@ -21,15 +21,15 @@ double gamma_q_inverse(double a, double q);
 double gamma_p_crosses(double a, double slope);
 
 /* Quantile of the standard normal distribution, p in (0, 1). */
-double normal_quantile(double p);
+double stats_normal_quantile(double p);
 
 /* Quantile of the chi-square distribution with df degrees of freedom (any df > 0): lower tail p, or upper tail q. */
-static inline double chi2_quantile(double df, double p)
+static inline double stats_chi2_quantile(double df, double p)
 {
 	return 2 * gamma_p_inverse(df / 2, p);
 }
 
-static inline double chi2_upper_quantile(double df, double q)
+static inline double stats_chi2_upper_quantile(double df, double q)
 {
 	return 2 * gamma_q_inverse(df / 2, q);
 }

@@ -10,7 +10,7 @@
 
 #include "allocators/allocator_internal.h"
 #include "base/cleanup.h"
-#include "arch/code_references.h"
+#include "arch/code.h"
 #include "arch/instruction.h"
 
 #define PIECE_BYTES (1u << 20)
@@ -79,8 +79,8 @@ static bool may_be_branch(const struct scan *s, uint64_t distance)
 	struct decoded d = { 0 };
 	struct err ignored;
 
-	if (!function_around(t, distance, &d.start, &d.bytes) || d.bytes > AROUND_BYTES ||
-	    function_is_part(t, d.start) || budget_work(&s->f->budget, 2 * d.bytes, &ignored))
+	if (!function_table_around(t, distance, &d.start, &d.bytes) || d.bytes > AROUND_BYTES ||
+	    function_table_is_part(t, d.start) || budget_work(&s->f->budget, 2 * d.bytes, &ignored))
 		return true;
 	AUTO_FREE uint8_t *code = d.code = malloc(d.bytes);
 	AUTO_FREE bool *begins = d.begins = calloc(d.bytes, sizeof *begins);
@@ -159,7 +159,7 @@ static void count_words(struct finder *f, const struct module_view *v)
 	}
 }
 
-int find_callers(struct finder *f, const struct module_view *v, struct err *e)
+int allocator_callers_find(struct finder *f, const struct module_view *v, struct err *e)
 {
 	const struct elf_module *m = v->file.module;
 	struct scan s = { .f = f, .v = v, .wanted.start = UINT64_MAX };

@@ -29,9 +29,9 @@ struct around {
 static int read_around(const struct entry_planner *p, struct entry_code_function *out, uint64_t address, uint64_t bytes,
                        struct around *a, struct err *e)
 {
-	uint64_t before = function_before(&p->v->table, address);
+	uint64_t before = function_table_before(&p->v->table, address);
 	uint64_t end = address + bytes;
-	uint64_t after = function_after(&p->v->table, address);
+	uint64_t after = function_table_after(&p->v->table, address);
 
 	/* What begins within it is a part of it (an entry behind a landing pad), or its size is wrong. */
 	if (after && after < end)
@@ -144,7 +144,7 @@ static int plan_one(struct entry_planner *p, struct allocator_function *fn, stru
 	return island ? take(p, island, e) : 0;
 }
 
-int find_entries(struct finder *f, const struct module_view *v, struct err *e)
+int allocator_entries_find(struct finder *f, const struct module_view *v, struct err *e)
 {
 	/* By this name the interpreter is found whose table of allocators may be changed (python_allocators.h). */
 	struct elf_symbol python;

@@ -91,7 +91,8 @@ static bool on_name(void *context, const char *symbol, uint64_t address, uint64_
 	if (fn) {
 		if (fn->like.family == FAMILY_PLAIN)
 			fn->like.family = like.family;
-		if (!strcmp(symbol, hook_symbol(like.hook)) && strcmp(fn->name, hook_symbol(fn->like.hook)) != 0)
+		if (!strcmp(symbol, listed_hook_symbol(like.hook)) &&
+		    strcmp(fn->name, listed_hook_symbol(fn->like.hook)) != 0)
 			snprintf(fn->name, sizeof fn->name, "%s", symbol);
 		return true;
 	}
@@ -104,7 +105,7 @@ static bool on_name(void *context, const char *symbol, uint64_t address, uint64_
 	*fn = (struct allocator_function){ .module = c->v->module, .like = like, .address = address };
 	note_name(fn, &like);
 	snprintf(fn->name, sizeof fn->name, "%s", symbol);
-	fn->bytes = function_bytes(&c->v->table, address, bytes);
+	fn->bytes = function_table_bytes(&c->v->table, address, bytes);
 	return true;
 }
 
@@ -191,7 +192,7 @@ static int collect(struct finder *f, uint32_t module, enum names_source *source,
 	if (!c.result && m->is_main) {
 		f->out.program_has_names = *source != NAMES_DYNAMIC;
 		if (c.first == f->out.function_count && !f->out.program_has_names)
-			c.result = identify_by_text(f, &v, &f->out.program_text, e);
+			c.result = allocator_identify_by_text(f, &v, &f->out.program_text, e);
 	}
 	view_close(&v);
 	settle_families(f, c.first);
@@ -224,13 +225,13 @@ static int examine_module(struct finder *f, uint32_t module, struct err *e)
 	view_read_jumps(&v, f);
 	int r = budget_check(&f->budget, e);
 	if (!r)
-		r = find_layers(f, &v, e);
+		r = allocator_layers_find(f, &v, e);
 	if (!r)
-		r = find_callers(f, &v, e);
+		r = allocator_callers_find(f, &v, e);
 	if (!r)
-		r = find_registers(f, &v, e);
+		r = allocator_registers_find(f, &v, e);
 	if (!r)
-		r = find_entries(f, &v, e);
+		r = allocator_entries_find(f, &v, e);
 	view_close(&v);
 	return r;
 }
@@ -279,9 +280,9 @@ static int add_allocator(struct finder *f, size_t first, size_t count, enum name
 	count_entries(f, &a);
 	view_open(&v, f, fn->module);
 	view_read_jumps(&v, f);
-	int r = identify_allocator(f, &v, &a, e);
+	int r = allocator_identify(f, &v, &a, e);
 	if (!r)
-		r = find_quiet(f, &v, &a, e);
+		r = allocator_quiet_find(f, &v, &a, e);
 	view_close(&v);
 	if (r)
 		return r;
@@ -352,12 +353,12 @@ int allocator_functions_look(struct allocator_function *list, size_t count, cons
 		return r;
 	view_open(&v, &f, list->module);
 	for (size_t i = 0; i < count; i++)
-		list[i].bytes = function_bytes(&v.table, list[i].address, 0);
-	r = find_callers(&f, &v, e);
+		list[i].bytes = function_table_bytes(&v.table, list[i].address, 0);
+	r = allocator_callers_find(&f, &v, e);
 	if (!r)
-		r = find_registers(&f, &v, e);
+		r = allocator_registers_find(&f, &v, e);
 	if (!r)
-		r = find_entries(&f, &v, e);
+		r = allocator_entries_find(&f, &v, e);
 	view_close(&v);
 	free(f.by_address);
 	return r;

@@ -113,7 +113,8 @@ static int search_texts(struct texts *t, const struct module_view *v, struct err
 	return 0;
 }
 
-int identify_by_text(struct finder *f, const struct module_view *v, const struct known_allocator **known, struct err *e)
+int allocator_identify_by_text(struct finder *f, const struct module_view *v, const struct known_allocator **known,
+                               struct err *e)
 {
 	struct texts t;
 	int r = search_texts(&t, v, e);
@@ -145,7 +146,7 @@ static bool mimalloc_version(const struct finder *f, const struct module_view *v
 	return true;
 }
 
-int identify_allocator(struct finder *f, const struct module_view *v, struct allocator *a, struct err *e)
+int allocator_identify(struct finder *f, const struct module_view *v, struct allocator *a, struct err *e)
 {
 	const struct libc *libc = f->in->libc;
 	struct texts t;

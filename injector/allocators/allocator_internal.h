@@ -37,23 +37,24 @@ struct module_view {
 struct allocator_function *finder_function(const struct finder *f, uint64_t address);
 
 /* Where a branch of the module's code ends, PLT stubs followed; 0: not known. */
-uint64_t find_destination(struct finder *f, const struct module_view *v, const struct instruction *in);
+uint64_t allocator_layers_destination(struct finder *f, const struct module_view *v, const struct instruction *in);
 /* All code of the module is read, for the functions of it. */
-int find_callers(struct finder *f, const struct module_view *v, struct err *e) WARN_UNUSED;
+int allocator_callers_find(struct finder *f, const struct module_view *v, struct err *e) WARN_UNUSED;
 /* The layer of each function of the module. */
-int find_layers(struct finder *f, const struct module_view *v, struct err *e) WARN_UNUSED;
+int allocator_layers_find(struct finder *f, const struct module_view *v, struct err *e) WARN_UNUSED;
 /* Whether each function of the module uses all registers. */
-int find_registers(struct finder *f, const struct module_view *v, struct err *e) WARN_UNUSED;
+int allocator_registers_find(struct finder *f, const struct module_view *v, struct err *e) WARN_UNUSED;
 /* The plan for the entry of each function of the module. */
-int find_entries(struct finder *f, const struct module_view *v, struct err *e) WARN_UNUSED;
+int allocator_entries_find(struct finder *f, const struct module_view *v, struct err *e) WARN_UNUSED;
 
 /* Finds the quiet function of each function of the allocator that throws. */
-int find_quiet(struct finder *f, const struct module_view *v, const struct allocator *a, struct err *e) WARN_UNUSED;
+int allocator_quiet_find(struct finder *f, const struct module_view *v, const struct allocator *a,
+                         struct err *e) WARN_UNUSED;
 
 /* Name and version of an allocator by the module's constant data; reads nothing where the family and libc tell. */
-int identify_allocator(struct finder *f, const struct module_view *v, struct allocator *a, struct err *e) WARN_UNUSED;
+int allocator_identify(struct finder *f, const struct module_view *v, struct allocator *a, struct err *e) WARN_UNUSED;
 /* An allocator whose messages are in the module. NULL: none. */
-int identify_by_text(struct finder *f, const struct module_view *v, const struct known_allocator **known,
-                     struct err *e) WARN_UNUSED;
+int allocator_identify_by_text(struct finder *f, const struct module_view *v, const struct known_allocator **known,
+                               struct err *e) WARN_UNUSED;
 
 #endif

@@ -10,7 +10,7 @@
 #include "allocators/allocator_internal.h"
 #include "base/cleanup.h"
 #include "allocators/function_body.h"
-#include "got/hook_names.h"
+#include "got/listed_hook.h"
 
 #define DEPTH_MAX 2u
 #define INSTRUCTIONS_MAX 4000u /* for one allocation function, with all that is followed */
@@ -81,7 +81,7 @@ static uint64_t through_word(struct finder *f, const struct module_view *v, uint
 	               : value;
 }
 
-uint64_t find_destination(struct finder *f, const struct module_view *v, const struct instruction *in)
+uint64_t allocator_layers_destination(struct finder *f, const struct module_view *v, const struct instruction *in)
 {
 	uint8_t stub[STUB_BYTES];
 	struct instruction at;
@@ -133,7 +133,7 @@ static struct ways follow_into(struct follower *w, uint64_t to)
 	for (unsigned i = 0; i < w->done_count; i++)
 		if (w->done[i].address == to)
 			return w->done[i].ways;
-	uint64_t bytes = to ? function_bytes(&w->v->table, to, 0) : 0;
+	uint64_t bytes = to ? function_table_bytes(&w->v->table, to, 0) : 0;
 
 	if (w->depth == DEPTH_MAX || !bytes || bytes > FOLLOW_BYTES_MAX)
 		return unknown;
@@ -156,7 +156,7 @@ static bool take_branch(struct follower *w, struct function_body *b, const struc
 		function_body_add(b, in->target);
 		return in->flow == FLOW_CONDITION;
 	}
-	uint64_t to = find_destination(w->f, w->v, in);
+	uint64_t to = allocator_layers_destination(w->f, w->v, in);
 	const struct allocator_function *fn = to ? finder_function(w->f, to) : NULL;
 	struct ways inner = { fn && does_the_work(w, fn), fn && !does_the_work(w, fn) };
 	if (!fn)
@@ -229,11 +229,11 @@ static bool is_own_until_handler(struct finder *f, const struct module_view *v, 
 {
 	struct follower w = { .f = f, .v = v, .of = of, .left = INSTRUCTIONS_MAX, .until_handler = true };
 
-	return hook_throws(of->like.hook) && of->layer == LAYER_MIXED && !follow(&w, of->address, of->bytes).passed &&
-	       !w.unread && w.left;
+	return listed_hook_throws(of->like.hook) && of->layer == LAYER_MIXED &&
+	       !follow(&w, of->address, of->bytes).passed && !w.unread && w.left;
 }
 
-int find_layers(struct finder *f, const struct module_view *v, struct err *e)
+int allocator_layers_find(struct finder *f, const struct module_view *v, struct err *e)
 {
 	for (size_t i = 0; i < f->out.function_count; i++) {
 		struct allocator_function *fn = &f->out.functions[i];

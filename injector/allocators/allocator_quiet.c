@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "allocators/allocator_internal.h"
-#include "got/hook_names.h"
+#include "got/listed_hook.h"
 
 #define HEAD_BYTES (2 * INSTRUCTION_MAX)
 
@@ -63,7 +63,7 @@ static bool makes_blocks_of_malloc(struct finder *f, const struct module_view *v
 	if (!del || !free_)
 		return fn->own_name;
 	return del == free_ || (first_instruction(f, v, del->address, &in) && in.flow == FLOW_JUMP &&
-	                        find_destination(f, v, &in) == free_->address);
+	                        allocator_layers_destination(f, v, &in) == free_->address);
 }
 
 /* Is nothing known that would make malloc run the program's new_handler? */
@@ -100,12 +100,12 @@ static uint64_t quiet_of(const struct finder *f, const struct module_view *v, co
 	return address || !aligned ? address : lowest(f, a, "aligned_alloc");
 }
 
-int find_quiet(struct finder *f, const struct module_view *v, const struct allocator *a, struct err *e)
+int allocator_quiet_find(struct finder *f, const struct module_view *v, const struct allocator *a, struct err *e)
 {
 	for (size_t i = a->first; i < a->first + a->count; i++) {
 		struct allocator_function *fn = &f->out.functions[i];
 		bool works = fn->layer == LAYER_LOWEST || fn->layer == LAYER_WRAPPER || fn->own_until_handler;
-		if (!hook_throws(fn->like.hook) || !works || !makes_blocks_of_malloc(f, v, a, fn))
+		if (!listed_hook_throws(fn->like.hook) || !works || !makes_blocks_of_malloc(f, v, a, fn))
 			continue;
 		fn->quiet_aligned = fn->like.hook == HOOK_new_aligned || fn->like.hook == HOOK_new_array_aligned;
 		fn->quiet = quiet_of(f, v, a, fn->quiet_aligned);

@@ -126,7 +126,7 @@ static bool extent_around(const struct search *s, uint64_t address, struct exten
 {
 	const struct module_view *v = s->v;
 
-	if (!function_around(&v->table, address, &found->start, &found->bytes) &&
+	if (!function_table_around(&v->table, address, &found->start, &found->bytes) &&
 	    !extent_by_symbol(s->symbols, address, found))
 		return false;
 	return found->bytes <= FUNCTION_BYTES_MAX && elf_module_holds(v->file.module, found->start, found->bytes, PF_X);
@@ -271,7 +271,7 @@ static int search_functions(struct finder *f, const struct module_view *v, const
 	return budget_check(&f->budget, e);
 }
 
-int find_registers(struct finder *f, const struct module_view *v, struct err *e)
+int allocator_registers_find(struct finder *f, const struct module_view *v, struct err *e)
 {
 	struct extents symbols;
 

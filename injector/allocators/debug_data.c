@@ -35,7 +35,7 @@ static bool unpack(lzma_stream *stream, int file)
 		stream->avail_out = sizeof piece;
 		ret = lzma_code(stream, LZMA_FINISH);
 		size_t made = sizeof piece - stream->avail_out;
-		if (made > UNPACKED_MAX - written || !pwrite_all(file, piece, made, written))
+		if (made > UNPACKED_MAX - written || !whole_io_pwrite(file, piece, made, written))
 			return false;
 		written += made;
 	}
@@ -60,7 +60,7 @@ static uint64_t used_ns(const struct rusage *use, uint64_t since_ns)
 {
 	const uint64_t cpu_ns = (uint64_t)(use->ru_utime.tv_sec + use->ru_stime.tv_sec) * 1000000000u +
 	                        (uint64_t)(use->ru_utime.tv_usec + use->ru_stime.tv_usec) * 1000u;
-	const uint64_t passed_ns = (monotonic_ns() - since_ns) / CLOCK_PART;
+	const uint64_t passed_ns = (clock_monotonic_ns() - since_ns) / CLOCK_PART;
 
 	return cpu_ns > passed_ns ? cpu_ns : passed_ns;
 }
@@ -69,14 +69,14 @@ static bool may_go_on(void *context)
 {
 	const struct wait *w = context;
 
-	return !watchdog_asked() && (monotonic_ns() - w->since_ns) / CLOCK_PART < w->left_ns;
+	return !watchdog_asked() && (clock_monotonic_ns() - w->since_ns) / CLOCK_PART < w->left_ns;
 }
 
 /* Did it end well? It is ended when somebody asks memattach to end, and when the time is over, even if somebody has
  * stopped it. */
 static bool wait_for(pid_t child, uint64_t *left_ns)
 {
-	struct wait w = { .since_ns = monotonic_ns(), .left_ns = *left_ns };
+	struct wait w = { .since_ns = clock_monotonic_ns(), .left_ns = *left_ns };
 	struct rusage use = { 0 };
 
 	int status = child_await(child, may_go_on, &w, &use);
@@ -95,5 +95,5 @@ int debug_data_unpack(const uint8_t *packed, size_t bytes, struct budget *budget
 	pid_t child = child_start(SIGKILL);
 	if (child == 0)
 		be_child(packed, bytes, file);
-	return child > 0 && wait_for(child, left_ns) ? steal_fd(&file) : -1;
+	return child > 0 && wait_for(child, left_ns) ? cleanup_steal_fd(&file) : -1;
 }

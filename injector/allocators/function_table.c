@@ -56,7 +56,7 @@ static uint64_t describe(const struct function_table *t, size_t row, uint8_t byt
 	if (!elf_module_holds(t->file->module, place, FRAME_DESCRIPTION_BYTES, 0) ||
 	    module_file_read(t->file, place, bytes, FRAME_DESCRIPTION_BYTES, &ignored))
 		return 0;
-	return frame_description(bytes, place, row_entry(t, row), rest);
+	return frame_header_description(bytes, place, row_entry(t, row), rest);
 }
 
 static uint64_t described_bytes(const struct function_table *t, size_t row)
@@ -68,7 +68,7 @@ static uint64_t described_bytes(const struct function_table *t, size_t row)
 }
 
 /* Of augmentation data only a short length is expected, none follow in C. */
-bool function_is_part(const struct function_table *t, uint64_t address)
+bool function_table_is_part(const struct function_table *t, uint64_t address)
 {
 	size_t row = rows_below(t, address);
 	uint8_t bytes[FRAME_DESCRIPTION_BYTES];
@@ -80,7 +80,7 @@ bool function_is_part(const struct function_table *t, uint64_t address)
 	       (rest[1] == DW_CFA_def_cfa_offset || rest[1] == DW_CFA_def_cfa);
 }
 
-uint64_t function_bytes(const struct function_table *t, uint64_t address, uint64_t symbol_bytes)
+uint64_t function_table_bytes(const struct function_table *t, uint64_t address, uint64_t symbol_bytes)
 {
 	size_t row = rows_below(t, address);
 	uint64_t bytes = symbol_bytes;
@@ -92,7 +92,7 @@ uint64_t function_bytes(const struct function_table *t, uint64_t address, uint64
 	return elf_module_holds(t->file->module, address, bytes, PF_X) ? bytes : 0;
 }
 
-bool function_around(const struct function_table *t, uint64_t address, uint64_t *start, uint64_t *bytes)
+bool function_table_around(const struct function_table *t, uint64_t address, uint64_t *start, uint64_t *bytes)
 {
 	size_t row = rows_below(t, address + 1);
 	uint64_t entry = row ? row_entry(t, row - 1) : 0;
@@ -110,7 +110,7 @@ static bool is_function(const Elf64_Sym *s)
 	return ELF64_ST_TYPE(s->st_info) == STT_FUNC && s->st_shndx != SHN_UNDEF && s->st_shndx != SHN_ABS;
 }
 
-uint64_t function_before(const struct function_table *t, uint64_t address)
+uint64_t function_table_before(const struct function_table *t, uint64_t address)
 {
 	const struct elf_module *m = t->file->module;
 	struct err ignored;
@@ -127,7 +127,7 @@ uint64_t function_before(const struct function_table *t, uint64_t address)
 	return best && elf_module_holds(m, best, address - best, PF_X) ? best : 0;
 }
 
-uint64_t function_after(const struct function_table *t, uint64_t address)
+uint64_t function_table_after(const struct function_table *t, uint64_t address)
 {
 	const struct elf_module *m = t->file->module;
 	struct err ignored;

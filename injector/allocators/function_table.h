@@ -20,15 +20,15 @@ void function_table_open(struct function_table *t, const struct module_file *fil
 void function_table_close(struct function_table *t);
 
 /* The length of the function whose entry is address, 0 unknown. symbol_bytes is what a symbol says (0: nothing). */
-uint64_t function_bytes(const struct function_table *t, uint64_t address, uint64_t symbol_bytes);
+uint64_t function_table_bytes(const struct function_table *t, uint64_t address, uint64_t symbol_bytes);
 /* The function, or part of one, that holds the address: where it begins and its length, by the table alone. False: none
  * is described there. */
-bool function_around(const struct function_table *t, uint64_t address, uint64_t *start, uint64_t *bytes);
+bool function_table_around(const struct function_table *t, uint64_t address, uint64_t *start, uint64_t *bytes);
 /* Does the description of this entry begin with a frame that is there already? Then it is no function, but a part of
  * one that the compiler has put elsewhere (or a list of the linker's stubs). */
-bool function_is_part(const struct function_table *t, uint64_t address);
+bool function_table_is_part(const struct function_table *t, uint64_t address);
 /* The last entry below address, and the first above it, of functions that are known; 0: none. */
-uint64_t function_before(const struct function_table *t, uint64_t address);
-uint64_t function_after(const struct function_table *t, uint64_t address);
+uint64_t function_table_before(const struct function_table *t, uint64_t address);
+uint64_t function_table_after(const struct function_table *t, uint64_t address);
 
 #endif

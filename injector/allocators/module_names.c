@@ -72,7 +72,7 @@ static bool each_in_debug_file(struct filter *p)
 	if (m->build_id_bytes < 2)
 		return false;
 	snprintf(path, sizeof path, DEBUG_DIRECTORY "/%.2s/%s.debug", hex, hex + 2);
-	AUTO_CLOSE int fd = regular_open(path, &ignored);
+	AUTO_CLOSE int fd = regular_file_open(path, &ignored);
 	return fd >= 0 && has_build_id(fd, p->f) && each_in(fd, p);
 }
 

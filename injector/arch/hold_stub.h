@@ -40,7 +40,7 @@ extern const unsigned char hold_code[], hold_code_end[];
  * Of a thread that waits in a copy of it: it shall go on at its entry as if it had never been there. pushed: the words
  * at its stack pointer, HOLD_PUSHED of them (register_set.h).
  */
-void hold_leave(struct registers *regs, uint64_t entry, const uint64_t pushed[HOLD_PUSHED]);
+void hold_stub_leave(struct registers *regs, uint64_t entry, const uint64_t pushed[HOLD_PUSHED]);
 #endif
 
 #endif

@@ -48,9 +48,9 @@ extern const uint64_t return_address_number;
 extern const uint32_t unwind_kind_last;
 
 /* The rule word; signal_frame: the CIE has the augmentation S. */
-uint32_t unwind_rule_word(const struct frame_state *state, bool signal_frame);
+uint32_t rule_encode_word(const struct frame_state *state, bool signal_frame);
 
 /* The rule at pc in a stub of the PLT, for which there is none that can be used. */
-uint32_t unwind_rule_in_stub(uint64_t pc);
+uint32_t rule_encode_in_stub(uint64_t pc);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "process/target_memory.h"
+#include "process/target_read.h"
 
 /*
  * Where the interrupted code's registers are, from the stack pointer on with which its handler has returned to

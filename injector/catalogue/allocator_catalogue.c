@@ -80,7 +80,7 @@ static bool is_one_of(const char *name, const char *const *names, size_t count)
 
 #define IS_ONE_OF(name, list) is_one_of(name, list, sizeof(list) / sizeof *(list))
 
-bool is_allocation_symbol(const char *name)
+bool catalogue_is_allocation_symbol(const char *name)
 {
 #define NAME_(id, symbol, shape, size, group) symbol,
 	static const char *const hooked[] = { HOOK_LIST(NAME_) };
@@ -111,34 +111,34 @@ static const char *without_prefix(const char *name)
 	return name;
 }
 
-bool is_allocator_symbol(const char *name)
+bool catalogue_is_allocator_symbol(const char *name)
 {
 	static const char *const more[] = { "mallctl",    "mallctlnametomib", "mallctlbymib", "malloc_stats_print",
 		                            "sallocx",    "nallocx",          "smallocx",     "collect",
 		                            "malloc_size" };
 
-	if (is_allocation_symbol(name) || !strncmp(name, "MallocExtension_", 16) ||
+	if (catalogue_is_allocation_symbol(name) || !strncmp(name, "MallocExtension_", 16) ||
 	    !strncmp(name, "_ZN15MallocExtension", 20))
 		return true;
 	name = without_prefix(name);
-	return IS_ONE_OF(name, more) || is_allocation_symbol(name);
+	return IS_ONE_OF(name, more) || catalogue_is_allocation_symbol(name);
 }
 
-bool is_core_symbol(const char *name)
+bool catalogue_is_core_symbol(const char *name)
 {
 	static const char *const names[] = { "malloc", "free", "calloc", "realloc" };
 
 	return IS_ONE_OF(name, names);
 }
 
-bool is_source_symbol(const char *name)
+bool catalogue_is_source_symbol(const char *name)
 {
 	static const char *const names[] = { "mmap", "mmap64", "__mmap", "sbrk", "__sbrk", "syscall" };
 
 	return IS_ONE_OF(name, names);
 }
 
-bool is_instrumentation_symbol(const char *name)
+bool catalogue_is_instrumentation_symbol(const char *name)
 {
 	static const char *const prefixes[] = { "__asan_", "__sanitizer_", "__lsan_", "__ubsan_", "__hwasan_" };
 

@@ -51,14 +51,14 @@ const struct known_allocator *known_allocator_with_malloc(const char *symbol);
 bool known_allocator_library(const char *file_name);
 
 /* malloc, its kin, and what the C library offers about them: what neighbours them belongs to the allocator too. */
-bool is_allocation_symbol(const char *name);
+bool catalogue_is_allocation_symbol(const char *name);
 /* … and what an allocator offers under its own names: who calls these calls the allocator. */
-bool is_allocator_symbol(const char *name);
+bool catalogue_is_allocator_symbol(const char *name);
 /* The functions of the module whose malloc and free everybody calls. */
-bool is_core_symbol(const char *name);
+bool catalogue_is_core_symbol(const char *name);
 /* An allocator gets its memory from it. */
-bool is_source_symbol(const char *name);
+bool catalogue_is_source_symbol(const char *name);
 /* What compilers put calls to into all of a program: the sanitizers' checks. */
-bool is_instrumentation_symbol(const char *name);
+bool catalogue_is_instrumentation_symbol(const char *name);
 
 #endif

@@ -95,8 +95,9 @@ static int by_python(struct looking *l, const uint64_t *words, size_t count, uin
 	int rc = 0;
 
 	for (size_t k = 1; k <= 5 && k < count && !*number && rc == 0; k += 2)
-		if (type_may_count(words[k - 1]) && words[k] % 8 == 0 && words[k] >> 47 == 0 && words[k] >= CENSUS_PAGE)
-			rc = by_word(l, words[k], type_of_python, TYPE_PYTHON, number, e);
+		if (type_name_may_follow(words[k - 1]) && words[k] % 8 == 0 && words[k] >> 47 == 0 &&
+		    words[k] >= CENSUS_PAGE)
+			rc = by_word(l, words[k], type_name_of_python, TYPE_PYTHON, number, e);
 	return rc;
 }
 
@@ -136,8 +137,8 @@ static int add_block(struct looking *l, const uint8_t *data, size_t have, uint64
 	memcpy(words, data, have / 8 * 8);
 	if (l->python)
 		rc = by_python(l, words, have / 8, &number, e);
-	if (rc == 0 && !number && have >= 8 && type_may_be_vtable(l->memory, words[0]))
-		rc = by_word(l, words[0], type_of_vtable, TYPE_VTABLE, &number, e);
+	if (rc == 0 && !number && have >= 8 && type_name_may_be_vtable(l->memory, words[0]))
+		rc = by_word(l, words[0], type_name_of_vtable, TYPE_VTABLE, &number, e);
 	if (rc == 0 && !number) {
 		const char *content = is_zeros(data, have)              ? "zeros"
 		                      : is_text(data, have)             ? "text"
@@ -161,7 +162,7 @@ static const uint8_t *look_at(struct looking *l, uint64_t at, uint64_t limit, si
 	if (at < l->window_start || want > l->window_end) {
 		l->window_start = at - at % CENSUS_PAGE;
 		l->window_end = l->window_start + WINDOW_BYTES;
-		if (!census_read_range(l->memory, l->window_start, l->window, WINDOW_BYTES)) {
+		if (!census_memory_read_range(l->memory, l->window_start, l->window, WINDOW_BYTES)) {
 			l->types->over = true;
 			l->window_start = l->window_end = 0;
 			return NULL;
@@ -235,7 +236,7 @@ static int look_at_extent(struct looking *l, const struct extent *x, struct err 
 	int rc = 0;
 
 	if (x->kind == REGION_MAPPED) /* one block each: a window would be read for nothing */
-		return is_wanted(l, x->start + 16) && census_read(l->memory, x->start, first, sizeof first)
+		return is_wanted(l, x->start + 16) && census_memory_read(l->memory, x->start, first, sizeof first)
 		               ? add_block(l, first + 16, sizeof first - 16, x->end - x->start - 16, e)
 		               : 0;
 	for (uint64_t at = x->start;

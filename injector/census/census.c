@@ -77,7 +77,7 @@ static int take_heap(struct census *c, const struct census_wish *wish, struct er
 		rc = block_types_take(&c->types, &c->heap, &c->memory, NULL, NULL, e);
 	c->memory.progress = NULL;
 	if (rc == 0 && (wish->lost || wish->holders))
-		rc = lost_look(c, wish, e);
+		rc = census_lost_look(c, wish, e);
 	return rc;
 }
 
@@ -135,7 +135,7 @@ int census_take(struct census *c, const struct target *target, const struct cens
 
 void census_free(struct census *c)
 {
-	lost_free(c);
+	census_lost_free(c);
 	if (c->memory.cache)
 		census_memory_close(&c->memory);
 	if (c->has_process)

@@ -21,7 +21,7 @@ static void put_size(const struct census *c, unsigned class, const struct census
 	const struct size_figures *s = &f->sizes[class];
 	char bytes[SIZE_TEXT], kept[SIZE_TEXT], range[SIZE_RANGE], change[SIZE_TEXT + 1] = "";
 
-	size_class_format(class, range);
+	heap_size_class_format(class, range);
 	if (before)
 		census_format_change((double)s->bytes - (double)before->heap.figures.sizes[class].bytes, change);
 	printf("%11s %5.1f %% %11" PRIu64 "  %-22s %11s%s%s\n", size_format((double)s->bytes, bytes),

@@ -77,7 +77,7 @@ static int add_sizes(struct building *b, const struct heap_figures *f, struct er
 		const struct size_figures *s = &f->sizes[i];
 		const struct census_row row = { CENSUS_TABLE_SIZES, 0, 0, 0, s->blocks, s->bytes, s->kept };
 		if (s->blocks)
-			rc = add_row(b, row, "", size_class_format(i, name), e);
+			rc = add_row(b, row, "", heap_size_class_format(i, name), e);
 	}
 	return rc;
 }

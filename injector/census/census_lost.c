@@ -16,7 +16,7 @@
 #define FOLLOW_NS 60000000000ull
 #define FOLLOW_GIB_NS 6000000000ull /* more for each GiB that is there: of small blocks, two are needed */
 
-void lost_is_unknown(struct census *c, const char *format, ...)
+void census_lost_is_unknown(struct census *c, const char *format, ...)
 {
 	va_list arguments;
 
@@ -51,22 +51,22 @@ static void check_heap(struct census *c)
 	const struct glibc_heap *h = &c->heap.glibc;
 
 	if (!h->glibc.layout)
-		lost_is_unknown(c, "its heap is not one of glibc");
+		census_lost_is_unknown(c, "its heap is not one of glibc");
 	else if (h->lists_unknown)
-		lost_is_unknown(c, "the release of its glibc is not known");
+		census_lost_is_unknown(c, "the release of its glibc is not known");
 	else if (h->over || h->foreign || h->lost_bytes)
-		lost_is_unknown(c, "%s",
-		                h->over      ? "its heap was not walked to its end"
-		                : h->foreign ? "others than malloc have parts of brk's heap"
-		                             : "parts of its heap changed too often");
+		census_lost_is_unknown(c, "%s",
+		                       h->over      ? "its heap was not walked to its end"
+		                       : h->foreign ? "others than malloc have parts of brk's heap"
+		                                    : "parts of its heap changed too often");
 	else if (has_swapped(&c->pages))
-		lost_is_unknown(c, "a part of it is in swap, and stays there");
-	else if (roots_have_huge_pages(&c->maps))
-		lost_is_unknown(c, "it has huge pages of hugetlbfs, which are not read");
-	else if (roots_unseen_shared(&c->maps, &c->pages, task_alive(c->target->pid)))
-		lost_is_unknown(c, "it shares memory that it has not touched, which is not read");
+		census_lost_is_unknown(c, "a part of it is in swap, and stays there");
+	else if (reach_roots_have_huge_pages(&c->maps))
+		census_lost_is_unknown(c, "it has huge pages of hugetlbfs, which are not read");
+	else if (reach_roots_unseen_shared(&c->maps, &c->pages, task_alive(c->target->pid)))
+		census_lost_is_unknown(c, "it shares memory that it has not touched, which is not read");
 	else if (has_requests(&c->maps))
-		lost_is_unknown(c, "it makes requests by io_uring or aio, which hold pointers in the kernel");
+		census_lost_is_unknown(c, "it makes requests by io_uring or aio, which hold pointers in the kernel");
 }
 
 /* Of CPU time, to follow pointers. */
@@ -75,7 +75,7 @@ static uint64_t follow_ns(const struct census *c, const struct census_wish *wish
 	return wish->budget_ns ? wish->budget_ns : FOLLOW_NS + (c->rss_after >> 30) * FOLLOW_GIB_NS;
 }
 
-int lost_look(struct census *c, const struct census_wish *wish, struct err *e)
+int census_lost_look(struct census *c, const struct census_wish *wish, struct err *e)
 {
 	struct err why;
 
@@ -88,7 +88,7 @@ int lost_look(struct census *c, const struct census_wish *wish, struct err *e)
 		return rc;
 	}
 	if (rc < 0) {
-		lost_is_unknown(c, "%s", why.text);
+		census_lost_is_unknown(c, "%s", why.text);
 		return 0;
 	}
 	c->reach.give_up_cpu_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID) + follow_ns(c, wish);
@@ -96,7 +96,7 @@ int lost_look(struct census *c, const struct census_wish *wish, struct err *e)
 	c->reach.sums = wish->lost ? &c->sums : NULL;
 	reach_look(&c->reach, maps_find(&c->maps, c->heap.glibc.glibc.main_arena), !wish->lost);
 	if (c->reach.over)
-		lost_is_unknown(c, "to follow all pointers takes longer than --budget");
+		census_lost_is_unknown(c, "to follow all pointers takes longer than --budget");
 	else if (wish->holders)
 		rc = holders_take(&c->holders, &c->reach, &c->stacks, &c->process, HOLDERS_SHOWN, e);
 	if (rc == 0 && wish->lost)
@@ -104,10 +104,10 @@ int lost_look(struct census *c, const struct census_wish *wish, struct err *e)
 	return rc;
 }
 
-/* As lost_settle asks for mappings and pages, which takes long where there are many. */
+/* As census_lost_settle asks for mappings and pages, which takes long where there are many. */
 static uint64_t scan_ns(const struct census *c)
 {
-	const uint64_t before = monotonic_ns();
+	const uint64_t before = clock_monotonic_ns();
 	struct resident_pages pages = { 0 };
 	struct maps maps = { 0 };
 	struct err ignored;
@@ -115,19 +115,19 @@ static uint64_t scan_ns(const struct census *c)
 	(void)!census_scan(c->target, &maps, &pages, &ignored);
 	resident_pages_free(&pages);
 	maps_free(&maps);
-	return monotonic_ns() - before;
+	return clock_monotonic_ns() - before;
 }
 
-uint64_t lost_expected_ns(struct census *c)
+uint64_t census_lost_expected_ns(struct census *c)
 {
-	const uint64_t scan = scan_ns(c), before = monotonic_ns(), bytes = reach_bytes(&c->reach);
+	const uint64_t scan = scan_ns(c), before = clock_monotonic_ns(), bytes = reach_bytes(&c->reach);
 	uint64_t tried = reach_try_reading(&c->reach, TRIED_BYTES);
-	const uint64_t ns = monotonic_ns() - before;
+	const uint64_t ns = clock_monotonic_ns() - before;
 
 	return STOP_NS + scan + (tried ? (uint64_t)((double)bytes / (double)tried * (double)ns) : 0);
 }
 
-int lost_settle(struct census *c, const struct reach_stop *stop, uint64_t until_ns, struct err *e)
+int census_lost_settle(struct census *c, const struct reach_stop *stop, uint64_t until_ns, struct err *e)
 {
 	struct census_lost *lost = &c->lost;
 
@@ -147,17 +147,17 @@ static bool is_lost(const void *context, uint64_t block)
 	return reach_is_lost(context, block);
 }
 
-int lost_count(struct census *c, struct err *e)
+int census_lost_count(struct census *c, struct err *e)
 {
 	if (!c->lost.known)
 		return 0;
 	if (has_swapped(&c->lost.pages))
-		lost_is_unknown(c, "a part of it has gone to swap");
+		census_lost_is_unknown(c, "a part of it has gone to swap");
 	c->lost.figures = reach_count(&c->reach);
 	return c->lost.known ? block_types_take(&c->lost.types, &c->heap, &c->memory, is_lost, &c->reach, e) : 0;
 }
 
-void lost_free(struct census *c)
+void census_lost_free(struct census *c)
 {
 	holders_free(&c->holders);
 	reach_close(&c->reach);

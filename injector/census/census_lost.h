@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Who holds what (holders.h), and what nothing points to (reach.h), step by step: census_take follows all pointers that
- * it finds while the process runs (lost_look); who stops it calls lost_settle then, and lost_count when it runs again.
- * As soon as it is clear that it cannot be known, lost.why says so, and the steps that are left do nothing.
+ * it finds while the process runs (census_lost_look); who stops it calls census_lost_settle then, and census_lost_count
+ * when it runs again. As soon as it is clear that it cannot be known, lost.why says so, and the steps that are left do
+ * nothing.
  */
 #ifndef MEMATTACH_CENSUS_LOST_H
 #define MEMATTACH_CENSUS_LOST_H
@@ -10,15 +11,15 @@
 #include "census/census.h"
 
 /* -ENOMEM. */
-int lost_look(struct census *c, const struct census_wish *wish, struct err *e) WARN_UNUSED;
+int census_lost_look(struct census *c, const struct census_wish *wish, struct err *e) WARN_UNUSED;
 /* How long it would be stopped, by how long a part of its memory takes to be read. */
-uint64_t lost_expected_ns(struct census *c);
+uint64_t census_lost_expected_ns(struct census *c);
 /* As reach_settle; until_ns: until then at most. */
-int lost_settle(struct census *c, const struct reach_stop *stop, uint64_t until_ns, struct err *e) WARN_UNUSED;
-int lost_count(struct census *c, struct err *e) WARN_UNUSED;
+int census_lost_settle(struct census *c, const struct reach_stop *stop, uint64_t until_ns, struct err *e) WARN_UNUSED;
+int census_lost_count(struct census *c, struct err *e) WARN_UNUSED;
 /* Says why it is not known; the first reason stays. */
-void lost_is_unknown(struct census *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void lost_free(struct census *c);
+void census_lost_is_unknown(struct census *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void census_lost_free(struct census *c);
 
 /* Of census.c: the mappings and pages of now. */
 int census_scan(const struct target *t, struct maps *maps, struct resident_pages *pages, struct err *e) WARN_UNUSED;

@@ -34,8 +34,8 @@ static void put_sizes(struct json *j, const struct heap_figures *f)
 		if (!f->sizes[i].blocks)
 			continue;
 		json_object_line(j, NULL);
-		json_unsigned(j, "chunk_bytes_least", size_class_least(i));
-		json_unsigned(j, "chunk_bytes_most", size_class_most(i));
+		json_unsigned(j, "chunk_bytes_least", heap_size_class_least(i));
+		json_unsigned(j, "chunk_bytes_most", heap_size_class_most(i));
 		json_unsigned(j, "blocks", f->sizes[i].blocks);
 		json_unsigned(j, "bytes", f->sizes[i].bytes);
 		json_unsigned(j, "keeps", f->sizes[i].kept);

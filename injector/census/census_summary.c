@@ -127,7 +127,7 @@ static void say_live(const struct heap_figures *f, const char *share, char text[
 		snprintf(text, SUMMARY_VERDICT, "%s is live in malloc, in blocks of many sizes.", share);
 	else
 		snprintf(text, SUMMARY_VERDICT, "%s is live in malloc: %.0f %% in %" PRIu64 " blocks of %s.", share,
-		         part, f->sizes[size].blocks, size_class_format(size, range));
+		         part, f->sizes[size].blocks, heap_size_class_format(size, range));
 }
 
 void summary_verdict(const struct summary *s, const struct census *c, char text[SUMMARY_VERDICT])

@@ -24,7 +24,7 @@ void census_put_line(const char *text)
 	char line[512];
 
 	printable_copy(text, line, sizeof line);
-	line[line_fit(line, COLUMNS)] = '\0';
+	line[line_width_fit(line, COLUMNS)] = '\0';
 	puts(line);
 }
 

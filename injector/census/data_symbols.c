@@ -115,7 +115,7 @@ const char *data_symbol_name(const struct data_symbols *s, const struct data_sym
 		if (*at != 'L' || !isdigit((unsigned char)at[1])) /* local to its file */
 			plain[n++] = *at;
 	plain[n] = '\0';
-	if (!type_demangle(plain, text))
+	if (!type_name_demangle(plain, text))
 		snprintf(text, DATA_SYMBOL_NAME, "%s", name);
 	return text;
 }

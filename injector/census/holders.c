@@ -191,10 +191,10 @@ static void describe_block(const struct summing *s, uint32_t index, char text[12
 		snprintf(text, 128, "%" PRIu64 " bytes", bytes);
 	else
 		snprintf(text, 128, "%s", size_format((double)bytes, size));
-	if (!census_read(r->memory, b.start, words, have))
+	if (!census_memory_read(r->memory, b.start, words, have))
 		return;
-	if (type_of_vtable(r->memory, words[0], name) ||
-	    (r->heap->pools.pools && type_may_count(words[0]) && type_of_python(r->memory, words[1], name))) {
+	if (type_name_of_vtable(r->memory, words[0], name) || (r->heap->pools.pools && type_name_may_follow(words[0]) &&
+	                                                       type_name_of_python(r->memory, words[1], name))) {
 		snprintf(text, 128, "%.100s", name);
 		return;
 	}

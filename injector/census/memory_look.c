@@ -246,7 +246,7 @@ static int take(struct looking *l, const struct memory_look_wish *wish, struct e
 		rc = quick_scan_take(&l->scan, l->target, &l->maps, now + wish->pages_ns, e);
 	if (rc == 0)
 		rc = target_memory_use(l->target, &l->use, e);
-	l->look->look.stamp = dump_clock_stamp();
+	l->look->look.stamp = clock_dump_stamp();
 	l->look->look.rss = l->use.resident;
 	l->look->look.flags |= l->scan.unfinished_count ? DUMP_LOOK_PAGES_CUT : 0;
 	if (rc == 0)

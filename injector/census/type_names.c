@@ -51,7 +51,7 @@ static const char *append_source_name(const char *at, char name[TYPE_NAME])
 }
 
 /* What is between the brackets of a template is left out, and all that comes after it: it may refer to anything. */
-bool type_demangle(const char *mangled, char name[TYPE_NAME])
+bool type_name_demangle(const char *mangled, char name[TYPE_NAME])
 {
 	const bool nested = *mangled == 'N';
 	const char *at = mangled + nested;
@@ -75,25 +75,25 @@ bool type_demangle(const char *mangled, char name[TYPE_NAME])
 	return parts > 0;
 }
 
-bool type_may_be_vtable(const struct census_memory *memory, uint64_t word)
+bool type_name_may_be_vtable(const struct census_memory *memory, uint64_t word)
 {
 	return word % 8 == 0 && module_mapping(memory, word);
 }
 
-bool type_of_vtable(struct census_memory *memory, uint64_t word, char name[TYPE_NAME])
+bool type_name_of_vtable(struct census_memory *memory, uint64_t word, char name[TYPE_NAME])
 {
 	uint64_t table[3], info[2]; /* offset to the top, type_info, the first function */
 	char text[TEXT_BYTES];
 
-	if (!type_may_be_vtable(memory, word) || !census_read(memory, word - 16, table, sizeof table) || table[0] ||
-	    !module_mapping(memory, table[1]) || !census_read(memory, table[1], info, sizeof info) ||
+	if (!type_name_may_be_vtable(memory, word) || !census_memory_read(memory, word - 16, table, sizeof table) ||
+	    table[0] || !module_mapping(memory, table[1]) || !census_memory_read(memory, table[1], info, sizeof info) ||
 	    !module_mapping(memory, info[0]) || !module_mapping(memory, info[1]) ||
-	    !census_read_text(memory, info[1], text, sizeof text))
+	    !census_memory_read_text(memory, info[1], text, sizeof text))
 		return false;
 	const struct mapping *code = table[2] ? module_mapping(memory, table[2]) : NULL;
 	if (table[2] && (!code || !(code->prot & PROT_EXEC)))
 		return false;
-	return type_demangle(text + (text[0] == '*'), name);
+	return type_name_demangle(text + (text[0] == '*'), name);
 }
 
 /* It, or the class that it is an object of, or … is the type of itself. */
@@ -102,29 +102,30 @@ static bool is_metatype(struct census_memory *memory, uint64_t meta)
 	char name[8];
 
 	for (unsigned depth = 0; depth < META_DEPTH; depth++) {
-		const uint64_t above = census_word(memory, meta + 8);
-		if (meta % 8 || !(census_word(memory, meta + TYPE_FLAGS_AT) & SUBCLASS_OF_TYPE))
+		const uint64_t above = census_memory_word(memory, meta + 8);
+		if (meta % 8 || !(census_memory_word(memory, meta + TYPE_FLAGS_AT) & SUBCLASS_OF_TYPE))
 			return false;
 		if (above == meta)
-			return census_read_text(memory, census_word(memory, meta + TYPE_NAME_AT), name, sizeof name) &&
+			return census_memory_read_text(memory, census_memory_word(memory, meta + TYPE_NAME_AT), name,
+			                               sizeof name) &&
 			       !strcmp(name, "type");
 		meta = above;
 	}
 	return false;
 }
 
-bool type_of_python(struct census_memory *memory, uint64_t word, char name[TYPE_NAME])
+bool type_name_of_python(struct census_memory *memory, uint64_t word, char name[TYPE_NAME])
 {
 	uint64_t head[4]; /* references, type, size, name */
 
 	return word % 8 == 0 && word >= ADDRESS_LEAST && word < ADDRESS_END &&
-	       census_read(memory, word, head, sizeof head) && type_may_count(head[0]) &&
-	       is_metatype(memory, head[1]) && census_read_text(memory, head[3], name, TYPE_NAME) &&
+	       census_memory_read(memory, word, head, sizeof head) && type_name_may_follow(head[0]) &&
+	       is_metatype(memory, head[1]) && census_memory_read_text(memory, head[3], name, TYPE_NAME) &&
 	       (isalpha((unsigned char)name[0]) || name[0] == '_');
 }
 
 /* Below 2^40; from 3.14 on flags may be in the upper 16 bits. */
-bool type_may_count(uint64_t word)
+bool type_name_may_follow(uint64_t word)
 {
 	return word && (!(word >> 40) || (word >> 48 <= 15 && !(word >> 32 & 0xffff)));
 }

@@ -17,13 +17,13 @@
 #define TYPE_NAME 128
 
 /* False: it is none. name: "shop::Book"; arguments of templates are left out: "shop::Cache<…>". */
-bool type_of_vtable(struct census_memory *memory, uint64_t word, char name[TYPE_NAME]);
-bool type_of_python(struct census_memory *memory, uint64_t word, char name[TYPE_NAME]);
+bool type_name_of_vtable(struct census_memory *memory, uint64_t word, char name[TYPE_NAME]);
+bool type_name_of_python(struct census_memory *memory, uint64_t word, char name[TYPE_NAME]);
 /* May it be worth asking? Does it lead to a module. */
-bool type_may_be_vtable(const struct census_memory *memory, uint64_t word);
+bool type_name_may_be_vtable(const struct census_memory *memory, uint64_t word);
 /* May a word be the count of references in front of a type? */
-bool type_may_count(uint64_t word);
+bool type_name_may_follow(uint64_t word);
 /* A mangled name of a class as people read it; false: not of a kind that is known. */
-bool type_demangle(const char *mangled, char name[TYPE_NAME]);
+bool type_name_demangle(const char *mangled, char name[TYPE_NAME]);
 
 #endif

@@ -153,7 +153,7 @@ static int explain(const struct analyzer_child *c, int wait_status, int *status,
 /* Until something happens, or a tenth of a second; moves what the child hands back for as long. */
 static int look(const struct analyzer_child *c, int pidfd, struct err *e)
 {
-	uint64_t until_ns = monotonic_ns() + LOOK_MS * 1000000ull;
+	uint64_t until_ns = clock_monotonic_ns() + LOOK_MS * 1000000ull;
 	int rc = 0;
 
 	do {
@@ -162,7 +162,7 @@ static int look(const struct analyzer_child *c, int pidfd, struct err *e)
 			events[1] = report_pipe_awaits(c->pipe);
 		poll(events, 2, LOOK_MS);
 		rc = events[1].revents ? report_pipe_move(c->pipe, e) : 0;
-	} while (rc > 0 && monotonic_ns() < until_ns);
+	} while (rc > 0 && clock_monotonic_ns() < until_ns);
 	return rc < 0 ? rc : 0;
 }
 
@@ -170,10 +170,10 @@ static int look(const struct analyzer_child *c, int pidfd, struct err *e)
  * out; 0: not yet. */
 static int hand_on_rest(const struct analyzer_child *c, struct err *e)
 {
-	uint64_t until_ns = monotonic_ns() + LOOK_MS * 1000000ull;
+	uint64_t until_ns = clock_monotonic_ns() + LOOK_MS * 1000000ull;
 	int rc = c->pipe ? 1 : 0;
 
-	while (rc > 0 && monotonic_ns() < until_ns)
+	while (rc > 0 && clock_monotonic_ns() < until_ns)
 		rc = report_pipe_move(c->pipe, e);
 	if (rc < 0)
 		return rc;
@@ -190,7 +190,7 @@ int analyzer_child_await(const struct analyzer_child *c, bool (*waiting)(void *c
                          int *status, struct err *e)
 {
 	AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
-	uint64_t deadline_ns = monotonic_ns() + c->seconds * 1000000000ull;
+	uint64_t deadline_ns = clock_monotonic_ns() + c->seconds * 1000000000ull;
 	uint64_t stopped_ns = 0; /* since when it has been stopped, by its user: it may never go on */
 	bool has_ended = false;
 	int wait_status = 0;
@@ -201,15 +201,15 @@ int analyzer_child_await(const struct analyzer_child *c, bool (*waiting)(void *c
 			return explain(c, wait_status, status, e);
 		pid_t ended = has_ended ? 0 : waitpid(c->pid, &wait_status, WNOHANG | WUNTRACED | WCONTINUED);
 		if (ended == c->pid && (WIFSTOPPED(wait_status) || WIFCONTINUED(wait_status))) {
-			stopped_ns = WIFSTOPPED(wait_status) ? monotonic_ns() : 0;
+			stopped_ns = WIFSTOPPED(wait_status) ? clock_monotonic_ns() : 0;
 			ended = 0;
 		}
 		has_ended |= ended == c->pid;
 		if (ended < 0 && errno != EINTR)
 			return err_sys(e, "memanalyze, which %s, is gone", c->task);
 		bool goes_on = rc == 0 && waiting(context, c->done ? c->done(c->child_context) : 0);
-		bool stands_still = stopped_ns && !has_ended && monotonic_ns() - stopped_ns > STOPPED_NS;
-		if (goes_on && !stands_still && monotonic_ns() <= deadline_ns)
+		bool stands_still = stopped_ns && !has_ended && clock_monotonic_ns() - stopped_ns > STOPPED_NS;
+		if (goes_on && !stands_still && clock_monotonic_ns() <= deadline_ns)
 			continue;
 		if (!has_ended)
 			child_end(c->pid);

@@ -64,7 +64,7 @@ static int make_result(struct err *e)
 	if (fd < 0 || ftruncate(fd, SYMBOL_RESULT_BYTES) ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		return err_sys(e, "no memory for them");
-	return steal_fd(&fd);
+	return cleanup_steal_fd(&fd);
 }
 
 static double part_done(void *context)
@@ -72,7 +72,7 @@ static double part_done(void *context)
 	const int *result = context;
 	struct symbol_result r;
 
-	if (!pread_all(*result, &r, sizeof r, 0) || !r.total || r.done > r.total)
+	if (!whole_io_pread(*result, &r, sizeof r, 0) || !r.total || r.done > r.total)
 		return 0;
 	return (double)r.done / (double)r.total;
 }
@@ -112,16 +112,16 @@ static int take_result(int result, uint64_t max_bytes, struct dump_symbols **sym
 {
 	struct dump_symbols head;
 
-	if (!pread_all(result, &head, sizeof head, SYMBOL_RESULT_AT) || head.bytes < sizeof head ||
+	if (!whole_io_pread(result, &head, sizeof head, SYMBOL_RESULT_AT) || head.bytes < sizeof head ||
 	    head.bytes > max_bytes || head.bytes > DUMP_SYMBOLS_BYTES_MAX)
 		return err_set(e, EPROTO, "what memanalyze has found makes no sense");
 	AUTO_FREE struct dump_symbols *s = malloc(head.bytes);
 	if (!s)
 		return err_set(e, ENOMEM, "out of memory");
-	if (!pread_all(result, s, head.bytes, SYMBOL_RESULT_AT) || s->bytes != head.bytes ||
+	if (!whole_io_pread(result, s, head.bytes, SYMBOL_RESULT_AT) || s->bytes != head.bytes ||
 	    !dump_symbols_are_sound(s, head.bytes))
 		return err_set(e, EPROTO, "what memanalyze has found makes no sense");
-	*symbols = steal_pointer(&s);
+	*symbols = cleanup_steal_pointer(&s);
 	return 0;
 }
 
@@ -146,7 +146,7 @@ int symbol_child_run(const struct symbol_sources *s, const struct dump_file *fil
 	if (child < 0)
 		return err_sys(e, "no process can be made that looks for them");
 	int rc = await(child, result, waiting, context, e);
-	if (pread_all(result, &head, sizeof head, 0))
+	if (whole_io_pread(result, &head, sizeof head, 0))
 		*map = head.map;
 	return rc < 0 ? rc : take_result(result, max_bytes, symbols, e);
 }

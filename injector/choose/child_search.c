@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "process/proc_stat.h"
 #include "process/target.h"
 
 static bool children_of_thread(pid_t pid, pid_t tid, bool (*take)(void *context, const struct chosen *child),
@@ -31,7 +32,7 @@ void child_search(const struct chosen *parent, bool (*take)(void *context, const
 	struct err ended;
 	char path[40];
 
-	if (process_stat(parent->pid, 22, &start_ticks, &ended) < 0 || start_ticks != parent->start_ticks)
+	if (proc_stat_number(parent->pid, 22, &start_ticks, &ended) < 0 || start_ticks != parent->start_ticks)
 		return;
 	snprintf(path, sizeof path, "/proc/%d/task", parent->pid);
 	DIR *tasks = opendir(path);

@@ -13,6 +13,7 @@
 #include "base/grow.h"
 #include "base/line_width.h"
 #include "base/printable.h"
+#include "process/proc_stat.h"
 #include "process/proc_status.h"
 #include "base/size.h"
 #include "process/target.h"
@@ -209,7 +210,7 @@ static bool has_cgroup(pid_t pid, enum chosen_by by, const char *what)
 	char path[40], text[CGROUP_BYTES], *rest = text;
 
 	snprintf(path, sizeof path, "/proc/%d/cgroup", pid);
-	if (whole_text(path, text, sizeof text) < 0)
+	if (whole_io_text(path, text, sizeof text) < 0)
 		return false;
 	for (char *line; (line = strsep(&rest, "\n"));)
 		if (chosen_line_matches(line, by, what, geteuid()))
@@ -223,7 +224,7 @@ void chosen_cgroup(pid_t pid, char *path, size_t size)
 
 	path[0] = '\0';
 	snprintf(file, sizeof file, "/proc/%d/cgroup", pid);
-	if (whole_text(file, text, sizeof text) < 0)
+	if (whole_io_text(file, text, sizeof text) < 0)
 		return;
 	for (char *line; (line = strsep(&rest, "\n"));) {
 		const char *controllers = strchr(line, ':');
@@ -248,7 +249,7 @@ int chosen_look(struct chosen *chosen, pid_t pid, struct err *e)
 	struct chosen c = { .pid = pid };
 	char status[STATUS_BYTES];
 
-	int rc = process_stat(pid, 22, &c.start_ticks, e);
+	int rc = proc_stat_number(pid, 22, &c.start_ticks, e);
 	if (rc < 0)
 		return rc;
 	/* Only what has an address space: no kernel threads, no zombies. */
@@ -370,7 +371,7 @@ void chosen_print(const struct chosen_list *chosen, size_t most, FILE *out)
 		int used = fprintf(out, "%10d  %10s private memory  ", c->pid,
 		                   size_format((double)c->private_bytes, bytes));
 		size_t room = width > (size_t)used ? width - (size_t)used : 0;
-		fprintf(out, "%.*s\n", (int)line_fit(command, room), command);
+		fprintf(out, "%.*s\n", (int)line_width_fit(command, room), command);
 	}
 	if (chosen->count > most)
 		fprintf(out, "            and %zu more\n", chosen->count - most);

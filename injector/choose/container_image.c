@@ -27,15 +27,15 @@ static char *read_state(const char *root, const char *path, size_t *bytes)
 
 	if ((size_t)snprintf(whole, sizeof whole, "%s/%s", root, path) >= sizeof whole)
 		return NULL;
-	AUTO_CLOSE int fd = regular_open_at(AT_FDCWD, whole, O_NOFOLLOW);
+	AUTO_CLOSE int fd = regular_file_open_at(AT_FDCWD, whole, O_NOFOLLOW);
 	if (fd < 0 || fstat(fd, &st) < 0 || (st.st_uid != 0 && st.st_uid != geteuid()) ||
 	    (st.st_mode & (S_IWGRP | S_IWOTH)) || st.st_size <= 0 || st.st_size > FILE_MOST)
 		return NULL;
 	AUTO_FREE char *text = malloc((size_t)st.st_size);
-	if (!text || !pread_all(fd, text, (size_t)st.st_size, 0))
+	if (!text || !whole_io_pread(fd, text, (size_t)st.st_size, 0))
 		return NULL;
 	*bytes = (size_t)st.st_size;
-	return steal_pointer(&text);
+	return cleanup_steal_pointer(&text);
 }
 
 static bool has_member(struct json_value object, const char *outer, const char *inner, char *name, size_t size)

@@ -19,7 +19,7 @@ static int parse_growth(const char *size, const char *time, struct trigger *t, s
 	snprintf(bytes, sizeof bytes, "%.*s", (int)(time - size - 1), size);
 	int rc = size_parse(bytes, &t->bytes, e);
 	if (rc == 0)
-		rc = time_parse(time, &t->window_ns, e);
+		rc = size_parse_time(time, &t->window_ns, e);
 	if (rc == 0 && t->window_ns < WINDOW_MIN_NS)
 		rc = err_set(e, EINVAL, "the time of growth is at least 1s");
 	return rc;
@@ -27,7 +27,7 @@ static int parse_growth(const char *size, const char *time, struct trigger *t, s
 
 static int parse_part(const char *percent, struct trigger *t, struct err *e)
 {
-	if (!strchr(percent, '%') || percent_parse(percent, &t->part) || !(t->part > 0) || t->part >= 1)
+	if (!strchr(percent, '%') || size_parse_percent(percent, &t->part) || !(t->part > 0) || t->part >= 1)
 		return err_set(e, EINVAL, "'%s' is no percentage between 0%% and 100%%", percent);
 	return 0;
 }

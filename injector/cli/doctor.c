@@ -35,8 +35,8 @@ static void tell_process(const struct session *s)
 	proc_status_copy(s->options.pid, "Name", name, sizeof name);
 	uid[strcspn(uid, "\t ")] = '\0';
 	if (name[0])
-		fact("process", "%d (%s), user %s, %s thread%s", s->options.pid, name, uid, threads,
-		     strcmp(threads, "1") ? "s" : "");
+		doctor_fact("process", "%d (%s), user %s, %s thread%s", s->options.pid, name, uid, threads,
+		            strcmp(threads, "1") ? "s" : "");
 }
 
 static void tell_permission(const struct session *s)
@@ -48,12 +48,12 @@ static void tell_permission(const struct session *s)
 		snprintf(scope, sizeof scope, "absent");
 	scope[strcspn(scope, "\n")] = '\0';
 	pid_t tracer = target_tracer(s->options.pid, 0, name);
-	fact("permission", "%s (memattach runs as user %d, Yama: %s)", s->memory.mem_fd >= 0 ? "yes" : "no",
-	     (int)geteuid(), scope);
+	doctor_fact("permission", "%s (memattach runs as user %d, Yama: %s)", s->memory.mem_fd >= 0 ? "yes" : "no",
+	            (int)geteuid(), scope);
 	if (tracer > 0)
-		fact("tracer", "PID %d (%s)", tracer, name);
+		doctor_fact("tracer", "PID %d (%s)", tracer, name);
 	else
-		fact("tracer", "none");
+		doctor_fact("tracer", "none");
 }
 
 static const char *name_of_state(char state)
@@ -87,17 +87,19 @@ static bool tell_threads(const struct session *s, size_t *filtered, size_t *coun
 		if (rank >= 0 && (!best || borrow_rank(best) > rank || (best->filtered && !threads[i].filtered)))
 			best = &threads[i];
 	}
-	fact("threads", "%zu, %zu of them in uninterruptible sleep or in calls that a stop would harm", *count, stuck);
-	fact("seccomp", "%zu of %zu threads have a filter", *filtered, *count);
+	doctor_fact("threads", "%zu, %zu of them in uninterruptible sleep or in calls that a stop would harm", *count,
+	            stuck);
+	doctor_fact("seccomp", "%zu of %zu threads have a filter", *filtered, *count);
 	if (!best)
 		return false;
 	if (best->call.number >= 0)
-		fact("to be borrowed", "thread %d, %s in %s%s", best->tid, name_of_state(best->state),
-		     blocked_call_name(&best->call, name),
-		     borrow_restarts_badly(best) ? ", which returns EINTR once if memattach is killed in that moment"
-		                                 : "");
+		doctor_fact("to be borrowed", "thread %d, %s in %s%s", best->tid, name_of_state(best->state),
+		            blocked_call_name(&best->call, name),
+		            borrow_restarts_badly(best)
+		                    ? ", which returns EINTR once if memattach is killed in that moment"
+		                    : "");
 	else
-		fact("to be borrowed", "thread %d, %s", best->tid, name_of_state(best->state));
+		doctor_fact("to be borrowed", "thread %d, %s", best->tid, name_of_state(best->state));
 	return true;
 }
 
@@ -107,19 +109,19 @@ static void tell_libc(const struct session *s)
 
 	if (!l->module)
 		return;
-	fact("C library", "%s%s%s, %s", l->kind == LIBC_GLIBC ? "glibc" : "musl", l->version[0] ? " " : "", l->version,
-	     l->module->path);
-	fact("allocator", "%s%s", l->allocator ? l->allocator->path : "unknown",
-	     l->allocator == l->module ? " (the C library's own)" : "");
+	doctor_fact("C library", "%s%s%s, %s", l->kind == LIBC_GLIBC ? "glibc" : "musl", l->version[0] ? " " : "",
+	            l->version, l->module->path);
+	doctor_fact("allocator", "%s%s", l->allocator ? l->allocator->path : "unknown",
+	            l->allocator == l->module ? " (the C library's own)" : "");
 	if (!l->dlclose_unmaps)
-		fact("", "this C library never unloads: memattach maps the payload by itself, and unmaps it");
+		doctor_fact("", "this C library never unloads: memattach maps the payload by itself, and unmaps it");
 }
 
 static void tell_loader(const struct session *s)
 {
 	if (s->view.libc.dlclose_unmaps && !s->payload.base)
-		fact("payload", "%s%s%s", s->maps_payload ? "mapped by memattach" : "loaded by dlopen",
-		     s->loader_reason[0] ? ": " : "", s->loader_reason);
+		doctor_fact("payload", "%s%s%s", s->maps_payload ? "mapped by memattach" : "loaded by dlopen",
+		            s->loader_reason[0] ? ": " : "", s->loader_reason);
 }
 
 static void tell_modules(const struct session *s)
@@ -137,11 +139,12 @@ static void tell_modules(const struct session *s)
 		with_entries += entries > 0;
 		with_rows += s->view.coverage[i].rows > 0;
 		rows += s->view.coverage[i].rows;
-		fact(i ? "" : "modules", "%-32s %4zu GOT entries %8u unwind rows%s%s", elf_module_name(m), entries,
-		     s->view.coverage[i].rows, s->view.coverage[i].text[0] ? ": " : "", s->view.coverage[i].text);
+		doctor_fact(i ? "" : "modules", "%-32s %4zu GOT entries %8u unwind rows%s%s", elf_module_name(m),
+		            entries, s->view.coverage[i].rows, s->view.coverage[i].text[0] ? ": " : "",
+		            s->view.coverage[i].text);
 	}
-	fact("", "%zu modules, %zu with GOT entries, %zu with unwind tables of %" PRIu64 " rows", s->view.modules.count,
-	     with_entries, with_rows, rows);
+	doctor_fact("", "%zu modules, %zu with GOT entries, %zu with unwind tables of %" PRIu64 " rows",
+	            s->view.modules.count, with_entries, with_rows, rows);
 }
 
 static void tell_uncovered(struct session *s, const struct doctor_allocators *allocators)
@@ -150,22 +153,23 @@ static void tell_uncovered(struct session *s, const struct doctor_allocators *al
 	bool any = doctor_allocators_tell_uncovered(allocators, s);
 
 	for (size_t i = 0; i < s->view.plan.refusal_count; i++, any = true)
-		fact("not covered", "%s", s->view.plan.refusals[i].text);
+		doctor_fact("not covered", "%s", s->view.plan.refusals[i].text);
 	for (size_t i = 0; i < s->view.plan.note_count; i++, any = true) {
 		char text[PLAN_NOTE_TEXT];
-		fact("not covered", "%s", plan_note_text(&s->view.plan.notes[i], &s->view.modules, text));
+		doctor_fact("not covered", "%s", plan_note_text(&s->view.plan.notes[i], &s->view.modules, text));
 	}
-	fact_lines("not covered", "", s->view.modules.unread);
+	doctor_fact_lines("not covered", "", s->view.modules.unread);
 	any |= s->view.modules.unread[0];
 	for (size_t i = 0; i < s->view.modules.count; i++) {
 		const struct elf_module *m = &s->view.modules.list[i];
 		if (s->view.coverage[i].rows || m->is_vdso || m->exec_end <= m->exec_start)
 			continue;
 		any = true;
-		fact("not covered", "%s has no unwind table: stacks through it may end early", elf_module_name(m));
+		doctor_fact("not covered", "%s has no unwind table: stacks through it may end early",
+		            elf_module_name(m));
 	}
 	if (!any)
-		fact("not covered", "nothing known");
+		doctor_fact("not covered", "nothing known");
 }
 
 static void tell_cost(const struct session *s, uint64_t prepared_ns)
@@ -173,11 +177,12 @@ static void tell_cost(const struct session *s, uint64_t prepared_ns)
 	char text[SIZE_TEXT], tables[SIZE_TEXT], most[SIZE_TEXT], python[PATCHED_WORDS_TEXT];
 
 	patched_words_of_python(python, " and ", s->python.functions.word_count);
-	fact("cost", "%s of code scanned, %s of unwind tables, %zu GOT entries%s by %zu trampolines",
-	     size_format((double)s->view.plan.text_bytes, text), size_format((double)s->recording.tables.used, tables),
-	     s->view.plan.entry_count, python, s->view.plan.trampoline_count);
-	fact("", "preparation took %.0f ms (the process runs meanwhile); the dump grows up to %s",
-	     (double)prepared_ns / 1e6, size_format((double)s->options.max_bytes, most));
+	doctor_fact("cost", "%s of code scanned, %s of unwind tables, %zu GOT entries%s by %zu trampolines",
+	            size_format((double)s->view.plan.text_bytes, text),
+	            size_format((double)s->recording.tables.used, tables), s->view.plan.entry_count, python,
+	            s->view.plan.trampoline_count);
+	doctor_fact("", "preparation took %.0f ms (the process runs meanwhile); the dump grows up to %s",
+	            (double)prepared_ns / 1e6, size_format((double)s->options.max_bytes, most));
 }
 
 static void tell_remains(const struct session *s)
@@ -186,17 +191,17 @@ static void tell_remains(const struct session *s)
 	uint64_t cave;
 
 	if (s->payload.base && holder)
-		fact("remains", "the payload of memattach %d, which is running, at 0x%llx", holder,
-		     (unsigned long long)s->payload.base);
+		doctor_fact("remains", "the payload of memattach %d, which is running, at 0x%llx", holder,
+		            (unsigned long long)s->payload.base);
 	else if (s->payload.base)
-		fact("remains", "the payload of %s, at 0x%llx",
-		     other_session_is_inherited(s) ? "a session of the process that it was forked from"
-		                                   : "a memattach that has ended",
-		     (unsigned long long)s->payload.base);
-	else if (session_old_cave(s, &cave))
-		fact("remains", "a stub in the padding at 0x%llx", (unsigned long long)cave);
+		doctor_fact("remains", "the payload of %s, at 0x%llx",
+		            other_session_is_inherited(s) ? "a session of the process that it was forked from"
+		                                          : "a memattach that has ended",
+		            (unsigned long long)s->payload.base);
+	else if (old_stub_cave(s, &cave))
+		doctor_fact("remains", "a stub in the padding at 0x%llx", (unsigned long long)cave);
 	else
-		fact("remains", "none of an earlier memattach");
+		doctor_fact("remains", "none of an earlier memattach");
 }
 
 /* What an attach prepares, without the dump. */
@@ -204,17 +209,17 @@ static int prepare(struct session *s, struct err *e)
 {
 	const struct got_plan_options options = { .groups = s->options.groups };
 
-	int rc = session_find_payload(s, e);
+	int rc = payload_place_find(s, e);
 	if (rc == 0 && !s->payload.base)
-		rc = session_choose_loader(s, e);
+		rc = loader_choice_make(s, e);
 	if (rc == 0)
-		rc = session_choose(s, e);
+		rc = inspect_choose(s, e);
 	if (rc == 0)
 		rc = got_plan_make(&s->view.plan, &s->view.modules, &s->view.libc, &s->memory, &s->view.maps, &options,
 		                   e);
 	if (rc < 0)
 		return rc;
-	return session_compile(s, e);
+	return record_compile(s, e);
 }
 
 static bool cannot_suspend_filter(struct err *e)
@@ -230,7 +235,7 @@ static bool cannot_suspend_filter(struct err *e)
 
 static int verdict(const char *why)
 {
-	fact("verdict", "%s%s", why ? "an attach would be refused: " : "can be attached to", why ? why : "");
+	doctor_fact("verdict", "%s%s", why ? "an attach would be refused: " : "can be attached to", why ? why : "");
 	return why != NULL;
 }
 
@@ -240,8 +245,8 @@ int doctor_report(struct session *s)
 	size_t filtered, threads;
 
 	tell_process(s);
-	uint64_t start = monotonic_ns();
-	int rc = session_inspect(s, &e);
+	uint64_t start = clock_monotonic_ns();
+	int rc = inspect_session(s, &e);
 	tell_permission(s);
 	if (rc < 0)
 		return verdict(e.text);
@@ -258,18 +263,18 @@ int doctor_report(struct session *s)
 	struct doctor_allocators allocators;
 	doctor_allocators_find(&allocators, s);
 	doctor_allocators_tell(&allocators, s);
-	rc = session_plan_relieve(s, &e);
+	rc = plan_relieve(s, &e);
 	doctor_python(s);
 	doctor_java(s);
 	doctor_allocators_tell_hooks(&allocators, s);
 	tell_uncovered(s, &allocators);
-	tell_cost(s, monotonic_ns() - start);
+	tell_cost(s, clock_monotonic_ns() - start);
 	if (s->options.verbose) {
 		doctor_allocators_details(&allocators, s);
 		doctor_details(s);
 	}
 	doctor_allocators_done(&allocators);
-	if (rc < 0 || session_check_loader(s, &e) < 0 || session_check_threads(s, &e) < 0)
+	if (rc < 0 || inspect_check_loader(s, &e) < 0 || inspect_check_threads(s, &e) < 0)
 		return verdict(e.text);
 	if (!suitable)
 		return verdict("no thread can be stopped now");

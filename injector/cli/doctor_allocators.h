@@ -9,7 +9,7 @@
 
 struct doctor_allocators {
 	struct allocators found;
-	struct stored_pointer stored; /* session_plan_look() */
+	struct stored_pointer stored; /* plan_look() */
 	int result;                   /* of the search */
 	struct err error;
 };
@@ -21,7 +21,7 @@ void doctor_allocators_done(struct doctor_allocators *d);
 /* The facts. */
 void doctor_allocators_tell(const struct doctor_allocators *d, const struct session *s);
 
-/* What would be hooked, once the plan is what an attach would make (session_plan_relieve(), session_find_python()). */
+/* What would be hooked, once the plan is what an attach would make (plan_relieve(), python_session_find()). */
 void doctor_allocators_tell_hooks(const struct doctor_allocators *d, const struct session *s);
 
 /* With --verbose: each function. */

@@ -9,7 +9,7 @@
 
 #include "touch/remote/cave.h"
 #include "cli/doctor_fact.h"
-#include "got/hook_names.h"
+#include "got/listed_hook.h"
 #include "session/patched_words.h"
 #include "host/say.h"
 #include "base/size.h"
@@ -33,7 +33,7 @@ static const char *role_of(const struct elf_module *m)
 
 static void tell_modules(const struct session *s)
 {
-	fact_heading("modules: id, link-map namespace, address, load bias, code, symbols, padding");
+	doctor_fact_heading("modules: id, link-map namespace, address, load bias, code, symbols, padding");
 	for (size_t i = 0; i < s->view.modules.count; i++) {
 		const struct elf_module *m = &s->view.modules.list[i];
 		struct cave cave = { 0 };
@@ -50,7 +50,7 @@ static void tell_functions(const struct session *s)
 {
 	const struct libc *l = &s->view.libc;
 
-	fact_heading("functions that memattach calls");
+	doctor_fact_heading("functions that memattach calls");
 	line("%-20s %012" PRIx64 " in %s", "dlopen", l->dlopen, elf_module_name(l->module));
 	line("%-20s %012" PRIx64, "dlclose", l->dlclose);
 	line("%-20s %012" PRIx64, "dlerror", l->dlerror);
@@ -61,7 +61,7 @@ static void tell_functions(const struct session *s)
 
 static void tell_originals(const struct session *s)
 {
-	fact_heading("originals: function, address, module, GOT entries that lead there, what is done");
+	doctor_fact_heading("originals: function, address, module, GOT entries that lead there, what is done");
 	for (size_t i = 0; i < s->view.plan.route_count; i++) {
 		const struct entry_route *r = &s->view.plan.routes[i];
 		const char *definer = r->definer < s->view.modules.count
@@ -69,11 +69,12 @@ static void tell_originals(const struct session *s)
 		                              : "unknown";
 
 		bool at_entry = entry_hooks_cover(&s->hooks, r->original), hooked = r->hooked || at_entry;
-		line("%-20s %012" PRIx64 " %-24s %5u %s%s", hook_symbol(r->hook), r->original, definer, r->entries,
+		line("%-20s %012" PRIx64 " %-24s %5u %s%s", listed_hook_symbol(r->hook), r->original, definer,
+		     r->entries,
 		     at_entry ? "hooked at its entry"
 		     : hooked ? "hooked"
 		              : "not hooked: it calls ",
-		     hooked ? "" : hook_symbol(r->via));
+		     hooked ? "" : listed_hook_symbol(r->via));
 	}
 }
 
@@ -84,12 +85,12 @@ static const char *relocation_name(uint32_t type)
 
 static void tell_entries(const struct session *s)
 {
-	fact_heading("GOT entries: address, relocation, function, value, original, trampoline, page, module");
+	doctor_fact_heading("GOT entries: address, relocation, function, value, original, trampoline, page, module");
 	for (size_t i = 0; i < s->view.plan.entry_count; i++) {
 		const struct entry_plan *p = &s->view.plan.entries[i];
 
 		line("%012" PRIx64 " %-9s %-20s %012" PRIx64 " %012" PRIx64 " %3u %s %s%s", p->address,
-		     relocation_name(p->relocation), hook_symbol(p->hook), p->value, p->original, p->trampoline,
+		     relocation_name(p->relocation), listed_hook_symbol(p->hook), p->value, p->original, p->trampoline,
 		     p->page_protection & PROT_WRITE ? "rw" : "r-", elf_module_name(&s->view.modules.list[p->module]),
 		     p->escapes ? ", may be copied" : "");
 	}
@@ -101,7 +102,7 @@ static void tell_python_words(const struct session *s)
 
 	if (!f->word_count)
 		return;
-	fact_heading("words of CPython: address, value, other address of the same function");
+	doctor_fact_heading("words of CPython: address, value, other address of the same function");
 	for (unsigned i = 0; i < f->word_count; i++)
 		line("%012" PRIx64 " %012" PRIx64 " %012" PRIx64, f->words[i].address, f->words[i].value,
 		     f->words[i].alias);
@@ -129,7 +130,7 @@ static size_t changes_planned(const struct session *s, enum change_kind kind)
 
 static void tell_changes(const struct session *s)
 {
-	fact_heading("changes of an attach: how many, when they are undone, and how if memattach is dead");
+	doctor_fact_heading("changes of an attach: how many, when they are undone, and how if memattach is dead");
 	for (unsigned kind = 0; kind < CHANGE_KINDS; kind++) {
 		const size_t count = changes_planned(s, kind);
 		if (count)
@@ -176,7 +177,8 @@ static void coverage_text(char *text, size_t size, const struct unwind_rows *row
 
 static void tell_unwinding(const struct session *s)
 {
-	fact_heading("unwind tables: module, rows, size of the code, how much of it has a rule, and by which register");
+	doctor_fact_heading(
+		"unwind tables: module, rows, size of the code, how much of it has a rule, and by which register");
 	for (size_t i = 0; i < s->view.modules.count; i++) {
 		const struct elf_module *m = &s->view.modules.list[i];
 		uint64_t code_bytes = m->exec_end - m->exec_start;

@@ -10,7 +10,7 @@
 
 #define NAME_WIDTH 16
 
-void fact(const char *name, const char *format, ...)
+void doctor_fact(const char *name, const char *format, ...)
 {
 	va_list ap;
 	int used = printf("%-*s", NAME_WIDTH, name);
@@ -20,17 +20,17 @@ void fact(const char *name, const char *format, ...)
 	va_end(ap);
 }
 
-void fact_lines(const char *name, const char *before, const char *text)
+void doctor_fact_lines(const char *name, const char *before, const char *text)
 {
 	for (const char *line = text; line && *line;) {
 		int length = (int)strcspn(line, "\n");
-		fact(line == text ? name : "", "%s%.*s", before, length, line);
+		doctor_fact(line == text ? name : "", "%s%.*s", before, length, line);
 		line += length + (line[length] == '\n');
 	}
 }
 
-void fact_heading(const char *text)
+void doctor_fact_heading(const char *text)
 {
 	putchar('\n');
-	line_put(stdout, 0, 2, text);
+	line_width_put(stdout, 0, 2, text);
 }

@@ -3,11 +3,11 @@
 #ifndef MEMATTACH_DOCTOR_FACT_H
 #define MEMATTACH_DOCTOR_FACT_H
 
-void fact(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void doctor_fact(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Each line of text, the first under that name; before: what stands in front of each. */
-void fact_lines(const char *name, const char *before, const char *text);
+void doctor_fact_lines(const char *name, const char *before, const char *text);
 
 /* Of what --verbose adds: after an empty line. */
-void fact_heading(const char *text);
+void doctor_fact_heading(const char *text);
 
 #endif

@@ -62,7 +62,7 @@ static int parse_max_overhead(const char *text, double *overhead)
 {
 	double value;
 
-	if (percent_parse(strcmp(text, "off") ? text : "0", &value) || value < 0 || value > 1)
+	if (size_parse_percent(strcmp(text, "off") ? text : "0", &value) || value < 0 || value > 1)
 		return usage("'%s' is not a percentage from 0 to 100", text);
 	*overhead = value;
 	return 0;
@@ -218,7 +218,7 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 			return usage("a rate of %s is not possible: 1 … 4G-1", argument);
 		break;
 	case 'o': o->output = argument; break;
-	case 'd': rc = time_parse(argument, &o->duration_ns, &e); break;
+	case 'd': rc = size_parse_time(argument, &o->duration_ns, &e); break;
 	case OPTION_MAX_OVERHEAD: return parse_max_overhead(argument, &o->max_overhead);
 	case OPTION_MAX_SIZE:
 		rc = size_parse(argument, &o->max_bytes, &e);
@@ -231,7 +231,7 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 	case OPTION_REPORT: return add_report(argument, o);
 	case IN_ORDER: return take_word(argument, o);
 	case OPTION_WHEN: return parse_when(argument, o);
-	case OPTION_EVERY: rc = time_parse(argument, &o->every_ns, &e); break;
+	case OPTION_EVERY: rc = size_parse_time(argument, &o->every_ns, &e); break;
 	case OPTION_KEEP: return parse_keep(argument, &o->keep);
 	case OPTION_NAME:
 	case OPTION_CGROUP:
@@ -242,11 +242,11 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 	case OPTION_DETACH: *command = COMMAND_DETACH; break;
 	case OPTION_DOCTOR: *command = COMMAND_DOCTOR; break;
 	case OPTION_CENSUS: *command = COMMAND_CENSUS; break;
-	case OPTION_FOR: rc = time_parse(argument, &o->for_ns, &e); break;
+	case OPTION_FOR: rc = size_parse_time(argument, &o->for_ns, &e); break;
 	case OPTION_BY: return parse_by(argument, &o->by);
 	case OPTION_UNREACHABLE: o->unreachable = true; break;
-	case OPTION_MAX_STOP: rc = time_parse(argument, &o->max_stop_ns, &e); break;
-	case OPTION_BUDGET: rc = time_parse(argument, &o->budget_ns, &e); break;
+	case OPTION_MAX_STOP: rc = size_parse_time(argument, &o->max_stop_ns, &e); break;
+	case OPTION_BUDGET: rc = size_parse_time(argument, &o->budget_ns, &e); break;
 	case OPTION_JSON: o->json = true; break;
 	case OPTION_MMAP: o->groups |= GROUP_BIT(GROUP_MMAP); break;
 	case OPTION_HOOKS: return parse_hooks(argument, &o->hooks);
@@ -254,7 +254,7 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 	case OPTION_LOADER: return parse_loader(argument, &o->loader);
 	case OPTION_HOOK: return parse_given(argument, o);
 	case OPTION_SEED: return parse_number(argument, &o->seed);
-	case OPTION_DEADLINE: rc = time_parse(argument, &o->deadline_ns, &e); break;
+	case OPTION_DEADLINE: rc = size_parse_time(argument, &o->deadline_ns, &e); break;
 	case OPTION_NO_CACHE: o->no_cache = true; break;
 	case OPTION_LIVE: o->live = true; break;
 	case OPTION_NO_SYMBOLS: o->no_symbols = true; break;

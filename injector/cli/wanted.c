@@ -39,7 +39,7 @@ static struct session_result profile(struct session *s)
 	if (rc == 0 && o->trigger_count)
 		rc = trigger_wait(s, &e);
 	if (rc < 0) {
-		session_complain(s, &e);
+		session_end_complain(s, &e);
 		return (struct session_result){ EXIT_NOT_ATTACHED, AFTER_NOTHING };
 	}
 	return o->every_ns ? (struct session_result){ repeat_sessions(s), AFTER_NOTHING } : session_run(s);

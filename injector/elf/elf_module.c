@@ -34,7 +34,7 @@ bool elf_module_holds(const struct elf_module *m, uint64_t address, uint64_t byt
 	return false;
 }
 
-uint64_t elf_room_behind(const struct elf_module *m, uint64_t address)
+uint64_t elf_module_room_behind(const struct elf_module *m, uint64_t address)
 {
 	for (size_t i = 0; i < m->phdr_count; i++) {
 		const Elf64_Phdr *p = &m->phdrs[i];
@@ -257,7 +257,7 @@ static int read_dynamic(struct elf_module *m, const struct target_memory *tm, st
 {
 	uint64_t d[TAG_MAX] = { 0 }, soname = UINT64_MAX;
 	uint64_t gnu_hash = 0, versym = 0, verdef = 0, verneed = 0, verdef_count = 0, verneed_count = 0;
-	uint64_t room = m->dynamic ? elf_room_behind(m, m->dynamic) / sizeof(Elf64_Dyn) : 0;
+	uint64_t room = m->dynamic ? elf_module_room_behind(m, m->dynamic) / sizeof(Elf64_Dyn) : 0;
 	size_t count = room > DYNAMIC_MAX ? DYNAMIC_MAX : (size_t)room;
 
 	if (count == 0)
@@ -367,7 +367,7 @@ int elf_module_read(struct elf_module *m, const struct target_memory *tm, const 
 	if (!r)
 		r = read_dynamic(&out, tm, e);
 	if (!r)
-		r = elf_read_symbols(&out, tm, e);
+		r = elf_module_read_symbols(&out, tm, e);
 	if (!r) {
 		read_build_id(&out, tm);
 		note_file(&out, tm, maps, path);

@@ -20,7 +20,7 @@
 #include "arch/elf_machine.h"
 #include "base/err.h"
 #include "maps/maps.h"
-#include "process/target_memory.h"
+#include "process/target_read.h"
 
 #define BUILD_ID_MAX 32u
 

@@ -44,7 +44,7 @@ static uint64_t count_by_gnu_hash(const struct elf_module *m, const struct targe
 	at += h.buckets * 4ull;
 	for (uint32_t n = last; n < SYMBOL_MAX;) {
 		uint32_t links[64];
-		uint64_t where = at + (n - h.first) * 4ull, room = elf_room_behind(m, where) / 4;
+		uint64_t where = at + (n - h.first) * 4ull, room = elf_module_room_behind(m, where) / 4;
 		uint32_t some = room < 64 ? (uint32_t)room : 64;
 
 		if (some == 0 || target_read(tm, where, links, some * 4ull, &ignored))
@@ -142,7 +142,7 @@ static int index_symbols(struct elf_module *m, const struct target_memory *tm, s
 
 static int read_table(struct elf_module *m, const struct target_memory *tm, struct err *e)
 {
-	uint64_t room = m->symtab.address ? elf_room_behind(m, m->symtab.address) / sizeof(Elf64_Sym) : 0;
+	uint64_t room = m->symtab.address ? elf_module_room_behind(m, m->symtab.address) / sizeof(Elf64_Sym) : 0;
 	uint64_t count = room && m->strings ? count_symbols(m, tm) : 0;
 
 	if (count > room)
@@ -253,7 +253,7 @@ static int read_versions(struct elf_module *m, const struct target_memory *tm, s
 	return 0;
 }
 
-int elf_read_symbols(struct elf_module *m, const struct target_memory *tm, struct err *e)
+int elf_module_read_symbols(struct elf_module *m, const struct target_memory *tm, struct err *e)
 {
 	int r = read_table(m, tm, e);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arch/code_references.h"
+#include "arch/code.h"
 #include "base/cleanup.h"
 
 #define DLOPEN_INTERNAL 0x80000000u /* __RTLD_DLOPEN, asked for by __libc_dlopen_mode */

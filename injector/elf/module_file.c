@@ -17,10 +17,10 @@ static bool same_headers(int fd, const struct elf_module *m)
 	Elf64_Ehdr h;
 	struct err ignored;
 
-	if (!pread_all(fd, &h, sizeof h, 0) || elf_header_check(&h, &ignored) || h.e_phnum != m->phdr_count)
+	if (!whole_io_pread(fd, &h, sizeof h, 0) || elf_header_check(&h, &ignored) || h.e_phnum != m->phdr_count)
 		return false;
 	AUTO_FREE Elf64_Phdr *phdrs = calloc(h.e_phnum, sizeof *phdrs);
-	return phdrs && pread_all(fd, phdrs, h.e_phnum * sizeof *phdrs, h.e_phoff) &&
+	return phdrs && whole_io_pread(fd, phdrs, h.e_phnum * sizeof *phdrs, h.e_phoff) &&
 	       !memcmp(phdrs, m->phdrs, h.e_phnum * sizeof *phdrs);
 }
 
@@ -33,7 +33,7 @@ void module_file_open(struct module_file *f, const struct elf_module *module, co
 
 	*f = (struct module_file){ .module = module, .tm = tm, .fd = -1 };
 	if (fd >= 0 && same_headers(fd, module))
-		f->fd = steal_fd(&fd);
+		f->fd = cleanup_steal_fd(&fd);
 }
 
 void module_file_close(struct module_file *f)
@@ -57,7 +57,7 @@ int module_file_read(const struct module_file *f, uint64_t address, void *buffer
 		if (p->p_type != PT_LOAD || p->p_flags & PF_W || at >= p->p_filesz || bytes > p->p_filesz - at)
 			continue;
 		watchdog_call_begin();
-		bool read = p->p_offset <= INT64_MAX - at && pread_all(f->fd, buffer, bytes, p->p_offset + at);
+		bool read = p->p_offset <= INT64_MAX - at && whole_io_pread(f->fd, buffer, bytes, p->p_offset + at);
 		watchdog_call_end();
 		if (read)
 			return 0;
@@ -164,10 +164,10 @@ static void *read_part(const struct module_file *f, uint64_t offset, uint64_t by
 	    (f->tm->budget && bytes > f->tm->budget->memory / 2))
 		return NULL;
 	AUTO_FREE char *data = malloc(bytes + 1);
-	if (!data || !pread_all(f->fd, data, bytes, offset))
+	if (!data || !whole_io_pread(f->fd, data, bytes, offset))
 		return NULL;
 	data[bytes] = 0;
-	return steal_pointer(&data);
+	return cleanup_steal_pointer(&data);
 }
 
 struct symtab {
@@ -216,7 +216,7 @@ static void each_symbol(const struct module_file *f, const struct symtab *t, mod
 /* The section headers, NULL if there are none. */
 static Elf64_Shdr *read_sections(const struct module_file *f, Elf64_Ehdr *h)
 {
-	if (f->fd < 0 || !pread_all(f->fd, h, sizeof *h, 0) || h->e_shentsize != sizeof(Elf64_Shdr) ||
+	if (f->fd < 0 || !whole_io_pread(f->fd, h, sizeof *h, 0) || h->e_shentsize != sizeof(Elf64_Shdr) ||
 	    h->e_shnum > SECTIONS_MAX)
 		return NULL;
 	return read_part(f, h->e_shoff, h->e_shnum * sizeof(Elf64_Shdr));

@@ -4,7 +4,7 @@
 #define MEMATTACH_TID_OFFSET_H
 
 #include "arch/thread_block.h"
-#include "process/target_memory.h"
+#include "process/target_read.h"
 
 #define TID_OFFSET_LIMIT THREAD_BLOCK_BYTES
 

@@ -52,7 +52,7 @@ static bool is_known_shape(const struct allocation_name *like)
 /* It may throw, and an exception could not pass its hook. What is called in its stead uses other registers than it. */
 static bool throws_past_hook(const struct allocator_function *fn, const struct libc *libc)
 {
-	return !libc_loads_payload(libc) && hook_throws(fn->like.hook) && (!fn->quiet || !fn->uses_all);
+	return !libc_loads_payload(libc) && listed_hook_throws(fn->like.hook) && (!fn->quiet || !fn->uses_all);
 }
 
 static const char *crosses_line(const struct allocator_function *fn)
@@ -334,7 +334,7 @@ void entry_hooks_give_quiet(const struct allocators *found, struct got_plan *pla
 {
 	for (size_t i = 0; i < plan->trampoline_count; i++) {
 		struct control_trampoline *t = &plan->trampolines[i];
-		for (size_t k = 0; k < found->function_count && hook_throws(t->hook) && !t->quiet; k++)
+		for (size_t k = 0; k < found->function_count && listed_hook_throws(t->hook) && !t->quiet; k++)
 			if (found->functions[k].address == t->original && found->functions[k].quiet) {
 				t->quiet = found->functions[k].quiet;
 				t->flags |= found->functions[k].quiet_aligned ? TRAMPOLINE_QUIET_ALIGNED : 0;

@@ -29,7 +29,7 @@ static bool find_function(struct dump_evaluator *found, const struct function_ta
 		*found = (struct dump_evaluator){ s.address, s.bytes };
 	else
 		(void)module_file_symbols(t->file, on_symbol, found);
-	found->bytes = found->start ? function_bytes(t, found->start, found->bytes) : 0;
+	found->bytes = found->start ? function_table_bytes(t, found->start, found->bytes) : 0;
 	return found->bytes && found->bytes <= EVALUATOR_BYTES_MAX;
 }
 
@@ -59,11 +59,11 @@ static bool is_stub(const struct module_file *f, uint64_t address)
 /* What is described apart, but is no other function. */
 static bool part_around(struct dump_evaluator *part, const struct function_table *t, uint64_t address)
 {
-	uint64_t start = function_before(t, address + 1);
+	uint64_t start = function_table_before(t, address + 1);
 
-	if (!start || (start == address && !function_is_part(t, address)) || is_stub(t->file, address))
+	if (!start || (start == address && !function_table_is_part(t, address)) || is_stub(t->file, address))
 		return false;
-	*part = (struct dump_evaluator){ start, function_bytes(t, start, 0) };
+	*part = (struct dump_evaluator){ start, function_table_bytes(t, start, 0) };
 	return address - start < part->bytes && part->bytes <= EVALUATOR_BYTES_MAX;
 }
 

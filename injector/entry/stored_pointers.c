@@ -34,7 +34,7 @@ static void collect(struct search *q)
 {
 	for (size_t i = 0; i < q->plan->route_count && q->wanted_count < WANTED_MAX; i++) {
 		const struct entry_route *r = &q->plan->routes[i];
-		if (r->hooked && hook_group(r->hook) == GROUP_MALLOC)
+		if (r->hooked && listed_hook_group(r->hook) == GROUP_MALLOC)
 			q->wanted[q->wanted_count++] = r->original;
 	}
 	qsort(q->wanted, q->wanted_count, sizeof *q->wanted, by_address);

@@ -37,12 +37,12 @@ static const struct known_allocator *by_dynamic_symbols(const struct elf_module 
 static bool is_bound_to(const struct planner *p, uint32_t module)
 {
 	for (size_t i = 0; i < p->count; i++)
-		if (p->candidates[i].definer == module && hook_allocates(p->candidates[i].plan.hook))
+		if (p->candidates[i].definer == module && listed_hook_allocates(p->candidates[i].plan.hook))
 			return true;
 	return false;
 }
 
-int plan_allocator_notes(struct planner *p, struct err *e)
+int planner_allocator_notes(struct planner *p, struct err *e)
 {
 	for (uint32_t i = 0; i < p->m->count; i++) {
 		const struct elf_module *m = &p->m->list[i];
@@ -52,10 +52,10 @@ int plan_allocator_notes(struct planner *p, struct err *e)
 			continue;
 		s.what = by_dynamic_symbols(m);
 		if (!s.what)
-			module_file_symbols(plan_file(p, i), on_symbol, &s);
-		plan_close_file(p, i);
+			module_file_symbols(planner_file(p, i), on_symbol, &s);
+		planner_close_file(p, i);
 		const struct plan_note note = { .kind = NOTE_CONTAINS, .module = i, .allocator = s.what };
-		int r = s.what ? plan_note(p, &note, e) : 0;
+		int r = s.what ? planner_note(p, &note, e) : 0;
 		if (r)
 			return r;
 	}

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "arch/code_references.h"
+#include "arch/code.h"
 #include "base/cleanup.h"
-#include "got/hook_names.h"
+#include "got/listed_hook.h"
 
 bool entry_place_is_there(const struct maps *now, const struct maps *planned, uint64_t address)
 {
@@ -61,7 +61,7 @@ static bool table_names_function(const struct elf_module *m, const struct target
 		uint32_t symbol = (uint32_t)ELF64_R_SYM(relas[i].r_info);
 
 		if (m->bias + relas[i].r_offset == address && symbol && symbol < m->symbol_count)
-			return hook_by_symbol(elf_module_symbol_name(m, symbol)) < HOOK_COUNT;
+			return listed_hook_by_symbol(elf_module_symbol_name(m, symbol)) < HOOK_COUNT;
 	}
 	return false;
 }

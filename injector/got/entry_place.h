@@ -13,7 +13,7 @@
 #include "control.h"
 #include "maps/maps.h"
 #include "elf/modules.h"
-#include "process/target_memory.h"
+#include "process/target_read.h"
 
 /*
  * May the word be touched? planned: the mappings as they were when it was planned; NULL: it is to be given back, and a

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "arch/code_references.h"
+#include "arch/code.h"
 #include "got/entry_place.h"
 #include "got/got_planner.h"
 
@@ -56,7 +56,7 @@ static bool bind(const struct planner *p, const struct entry_question *q, struct
 	const struct elf_module *from = &p->m->list[q->module];
 	struct elf_symbol s;
 	const struct elf_module *definer =
-		scope_find(p->scope, from, hook_symbol(q->hook), elf_module_symbol_version(from, q->symbol), &s);
+		scope_find(p->scope, from, listed_hook_symbol(q->hook), elf_module_symbol_version(from, q->symbol), &s);
 
 	if (!definer || s.ifunc || !s.function) {
 		snprintf(a->reason, sizeof a->reason,
@@ -100,7 +100,7 @@ static bool is_function_of_caller(const struct planner *p, const struct elf_modu
 		const Elf64_Sym *s = &m->symbols[i];
 
 		if (s->st_shndx == SHN_UNDEF)
-			calls |= hook_by_symbol(elf_module_symbol_name(m, i)) < HOOK_COUNT;
+			calls |= listed_hook_by_symbol(elf_module_symbol_name(m, i)) < HOOK_COUNT;
 		else
 			is_function |= ELF64_ST_TYPE(s->st_info) == STT_FUNC && m->bias + s->st_value == value;
 	}
@@ -121,9 +121,10 @@ static bool is_redirected_by_program(const struct planner *p, const struct entry
 	       (holder == &p->m->list[q->module] || is_function_of_caller(p, holder, q->value));
 }
 
-enum entry_verdict entry_resolve(const struct planner *p, const struct entry_question *q, struct entry_answer *a)
+enum entry_verdict planner_resolve_entry(const struct planner *p, const struct entry_question *q,
+                                         struct entry_answer *a)
 {
-	const char *name = hook_symbol(q->hook);
+	const char *name = listed_hook_symbol(q->hook);
 	const struct elf_module *holder = modules_find(p->m, q->value, true);
 	struct elf_symbol s;
 

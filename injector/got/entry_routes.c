@@ -62,7 +62,7 @@ static void add_definition(struct local_definitions *d, uint32_t hook, uint64_t 
 
 static bool add_symtab_definition(void *context, const char *name, uint64_t address, uint64_t bytes, unsigned type)
 {
-	uint32_t hook = type == STT_FUNC ? hook_by_symbol(name) : HOOK_COUNT;
+	uint32_t hook = type == STT_FUNC ? listed_hook_by_symbol(name) : HOOK_COUNT;
 
 	if (hook < HOOK_COUNT)
 		add_definition(context, hook, address, bytes);
@@ -76,32 +76,32 @@ static void find_definitions(struct planner *p, uint32_t module, struct local_de
 	d->count = 0;
 	for (uint32_t hook = 0; hook < HOOK_COUNT; hook++) {
 		struct elf_symbol s;
-		if (elf_module_find(m, hook_symbol(hook), NULL, &s) && s.function && !s.ifunc)
+		if (elf_module_find(m, listed_hook_symbol(hook), NULL, &s) && s.function && !s.ifunc)
 			add_definition(d, hook, s.address, s.bytes);
 	}
-	module_file_symbols(plan_file(p, module), add_symtab_definition, d);
+	module_file_symbols(planner_file(p, module), add_symtab_definition, d);
 }
 
 static bool counts_memory(uint32_t hook)
 {
-	return hook_group(hook) == GROUP_MALLOC || hook_group(hook) == GROUP_JEMALLOC;
+	return listed_hook_group(hook) == GROUP_MALLOC || listed_hook_group(hook) == GROUP_JEMALLOC;
 }
 
 static void on_entry(void *context, uint32_t entry)
 {
 	struct inquiry *q = context;
-	struct candidate *c = plan_candidate(q->p, q->module, q->scan->entries[entry].address);
+	struct candidate *c = planner_candidate(q->p, q->module, q->scan->entries[entry].address);
 
 	if (!c || c->excluded || !counts_memory(c->plan.hook) ||
 	    (c->plan.hook == q->hook && c->plan.original == q->original))
 		return;
-	if (hook_shape(c->plan.hook) == SHAPE_REALLOC && !q->reallocates)
+	if (listed_hook_shape(c->plan.hook) == SHAPE_REALLOC && !q->reallocates)
 		q->reallocates = c;
-	else if (hook_frees(c->plan.hook) && !q->frees)
+	else if (listed_hook_frees(c->plan.hook) && !q->frees)
 		q->frees = c;
-	else if (hook_allocates(c->plan.hook) && !q->allocates)
+	else if (listed_hook_allocates(c->plan.hook) && !q->allocates)
 		q->allocates = c;
-	if (!hook_frees(c->plan.hook) && q->called_count < sizeof q->called / sizeof q->called[0])
+	if (!listed_hook_frees(c->plan.hook) && q->called_count < sizeof q->called / sizeof q->called[0])
 		q->called[q->called_count++] = c;
 }
 
@@ -129,7 +129,7 @@ static void read_body(struct inquiry *q, uint64_t address, uint64_t bytes)
 	if (bytes == 0 || bytes > BODY_MAX || !elf_module_holds(&q->p->m->list[q->module], address, bytes, PF_X))
 		return;
 	AUTO_FREE uint8_t *code = malloc(bytes);
-	if (!code || module_file_read(plan_file(q->p, q->module), address, code, bytes, &ignored))
+	if (!code || module_file_read(planner_file(q->p, q->module), address, code, bytes, &ignored))
 		return;
 	code_scan_calls(q->scan, code, bytes, address, on_entry, q);
 	code_scan_branches(code, bytes, address, on_branch, q);
@@ -138,7 +138,7 @@ static void read_body(struct inquiry *q, uint64_t address, uint64_t bytes)
 /* To whom does the definition pass on, for good? */
 static const struct candidate *passes_on(const struct inquiry *q)
 {
-	switch (hook_shape(q->hook)) {
+	switch (listed_hook_shape(q->hook)) {
 	case SHAPE_ALLOC:
 	case SHAPE_OUT: return q->allocates ? q->allocates : q->reallocates;
 	case SHAPE_REALLOC: return q->reallocates;
@@ -168,7 +168,7 @@ static bool is_allocator_library(const struct planner *p, uint32_t module)
 static bool inquire(struct planner *p, const struct entry_route *route, uint64_t bytes, struct inquiry *q,
                     const struct local_definitions *near)
 {
-	const struct code_scan *scan = plan_scan(p, route->definer);
+	const struct code_scan *scan = planner_scan(p, route->definer);
 
 	*q = (struct inquiry){ .p = p,
 		               .scan = scan,
@@ -227,13 +227,13 @@ static int exclude(struct planner *p, struct candidate *c, uint32_t because_of, 
 	const struct plan_note note = {
 		.kind = NOTE_OWN_CALLS, .module = c->plan.module, .hook = c->plan.hook, .because_of = because_of
 	};
-	return plan_note(p, &note, e);
+	return planner_note(p, &note, e);
 }
 
 /* Marks GOT entries of the C library that its own realloc uses on some of its paths only. */
 static int exclude_mixed(struct planner *p, const struct entry_route *r, const struct inquiry *q, struct err *e)
 {
-	bool mixed = hook_shape(r->hook) == SHAPE_REALLOC && !q->reallocates;
+	bool mixed = listed_hook_shape(r->hook) == SHAPE_REALLOC && !q->reallocates;
 	int err = 0;
 
 	for (size_t i = 0; mixed && i < q->called_count && !err; i++) {
@@ -256,7 +256,7 @@ static int exclude_inside_allocators(struct planner *p, struct err *e)
 	for (size_t i = 0; i < p->count && !err; i++) {
 		struct candidate *c = &p->candidates[i];
 		if (!c->patched && c->definer == c->plan.module && counts_memory(c->plan.hook) &&
-		    !hook_frees(c->plan.hook) && is_allocator_library(p, c->definer))
+		    !listed_hook_frees(c->plan.hook) && is_allocator_library(p, c->definer))
 			err = exclude(p, c, HOOK_COUNT, e);
 	}
 	return err;
@@ -297,7 +297,7 @@ static void break_circles(struct planner *p, const size_t *next)
 	}
 }
 
-int plan_routes(struct planner *p, struct err *e)
+int planner_routes(struct planner *p, struct err *e)
 {
 	int r = collect_routes(p, e);
 	AUTO_FREE struct local_definitions *near = calloc(1, sizeof *near);

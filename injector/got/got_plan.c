@@ -19,19 +19,19 @@
 
 /* ---- growing the result ---- */
 
-int plan_refuse(struct planner *p, uint32_t module, uint32_t hook, uint64_t address, uint64_t value, struct err *e,
-                const char *format, ...)
+int planner_refuse(struct planner *p, uint32_t module, uint32_t hook, uint64_t address, uint64_t value, struct err *e,
+                   const char *format, ...)
 {
 	va_list ap;
 
 	if (p->out.refusal_count == REFUSALS_MAX)
-		return plan_note(p, &(struct plan_note){ .kind = NOTE_MORE_REFUSALS, .module = module }, e);
+		return planner_note(p, &(struct plan_note){ .kind = NOTE_MORE_REFUSALS, .module = module }, e);
 	if (!grow_list(p->out.refusals, p->out.refusal_count))
 		return err_set(e, ENOMEM, "no memory for the plan");
 	struct entry_refusal *r = &p->out.refusals[p->out.refusal_count++];
 	*r = (struct entry_refusal){ .module = module, .hook = hook, .address = address, .value = value };
 	int n = snprintf(r->text, sizeof r->text, "%.60s: %s not patched: ", elf_module_name(&p->m->list[module]),
-	                 hook_symbol(hook));
+	                 listed_hook_symbol(hook));
 	va_start(ap, format);
 	if (n > 0 && (size_t)n < sizeof r->text)
 		vsnprintf(r->text + n, sizeof r->text - (size_t)n, format, ap);
@@ -40,7 +40,7 @@ int plan_refuse(struct planner *p, uint32_t module, uint32_t hook, uint64_t addr
 	return 0;
 }
 
-int plan_note(struct planner *p, const struct plan_note *note, struct err *e)
+int planner_note(struct planner *p, const struct plan_note *note, struct err *e)
 {
 	static const struct plan_note more = { .kind = NOTE_MORE, .module = UINT32_MAX };
 
@@ -67,7 +67,7 @@ static int add_candidate(struct planner *p, const struct candidate *c, struct er
 
 /* ---- what is known about a module ---- */
 
-struct module_file *plan_file(struct planner *p, uint32_t module)
+struct module_file *planner_file(struct planner *p, uint32_t module)
 {
 	struct module_work *w = &p->work[module];
 
@@ -77,14 +77,14 @@ struct module_file *plan_file(struct planner *p, uint32_t module)
 	return &w->file;
 }
 
-void plan_close_file(struct planner *p, uint32_t module)
+void planner_close_file(struct planner *p, uint32_t module)
 {
 	if (p->work[module].opened)
 		module_file_close(&p->work[module].file);
 	p->work[module].opened = false;
 }
 
-struct candidate *plan_candidate(struct planner *p, uint32_t module, uint64_t address)
+struct candidate *planner_candidate(struct planner *p, uint32_t module, uint64_t address)
 {
 	struct err ignored; /* the end of the plan asks for it */
 
@@ -96,7 +96,7 @@ struct candidate *plan_candidate(struct planner *p, uint32_t module, uint64_t ad
 	return NULL;
 }
 
-const struct code_scan *plan_scan(struct planner *p, uint32_t module)
+const struct code_scan *planner_scan(struct planner *p, uint32_t module)
 {
 	struct module_work *w = &p->work[module];
 	struct err ignored;
@@ -113,7 +113,7 @@ const struct code_scan *plan_scan(struct planner *p, uint32_t module)
 	for (size_t i = 0; addresses && i < p->count; i++)
 		if (p->candidates[i].plan.module == module && p->candidates[i].plan.relocation != RELOCATION_WORD)
 			addresses[count++] = p->candidates[i].plan.address;
-	if (!addresses || code_scan_module(&w->scan, plan_file(p, module), addresses, count, &ignored))
+	if (!addresses || code_scan_module(&w->scan, planner_file(p, module), addresses, count, &ignored))
 		return NULL;
 	w->scan_failed = false;
 	p->out.text_bytes += w->scan.bytes;
@@ -189,8 +189,8 @@ static int find_relocations(struct planner *p, const struct elf_module *m, struc
 	if (!hook_of)
 		return err_set(e, ENOMEM, "no memory for the plan");
 	for (size_t i = 0; i < m->symbol_count; i++) {
-		uint32_t hook = hook_by_symbol(elf_module_symbol_name(m, (uint32_t)i));
-		bool wanted = hook < HOOK_COUNT && p->options->groups & GROUP_BIT(hook_group(hook));
+		uint32_t hook = listed_hook_by_symbol(elf_module_symbol_name(m, (uint32_t)i));
+		bool wanted = hook < HOOK_COUNT && p->options->groups & GROUP_BIT(listed_hook_group(hook));
 		hook_of[i] = wanted ? (uint8_t)hook : 255;
 	}
 	int r = find_in_table(p, m, &m->jmprel, hook_of, l, e);
@@ -218,7 +218,8 @@ static int add_patched(struct planner *p, struct candidate *c, const struct got_
 	c->plan.original = trampoline->original;
 	c->plan.value = s->old_value;
 	c->definer = definer ? (uint32_t)(definer - p->m->list) : UINT32_MAX;
-	if (definer && elf_module_defines_at(definer, hook_symbol(trampoline->hook), trampoline->original, &symbol))
+	if (definer &&
+	    elf_module_defines_at(definer, listed_hook_symbol(trampoline->hook), trampoline->original, &symbol))
 		c->definer_bytes = symbol.bytes;
 	return add_candidate(p, c, e);
 }
@@ -240,14 +241,14 @@ static int add_entry(struct planner *p, uint32_t module, const struct found *f, 
 		return r;
 	if (patched)
 		return add_patched(p, &c, patched, e);
-	switch (entry_resolve(p, &q, &a)) {
+	switch (planner_resolve_entry(p, &q, &a)) {
 	case VERDICT_NOTHING: return 0;
-	case VERDICT_FOREIGN: return plan_refuse(p, module, f->hook, f->address, value, e, "%s", a.reason);
+	case VERDICT_FOREIGN: return planner_refuse(p, module, f->hook, f->address, value, e, "%s", a.reason);
 	case VERDICT_GOOD: break;
 	}
 	if (f->address % 8 || !map || !(map->prot & PROT_READ) || map->shared)
-		return plan_refuse(p, module, f->hook, f->address, value, e,
-		                   "its GOT entry is not an aligned word of private memory");
+		return planner_refuse(p, module, f->hook, f->address, value, e,
+		                      "its GOT entry is not an aligned word of private memory");
 	c.plan.original = a.original;
 	c.plan.page_protection = map->prot;
 	c.definer = a.definer;
@@ -292,7 +293,7 @@ static int collect(struct planner *p, struct err *e)
 		if (r) {
 			struct plan_note note = { .kind = NOTE_UNREADABLE, .module = i };
 			snprintf(note.why, sizeof note.why, "%.199s", e->text);
-			r = plan_note(p, &note, e);
+			r = planner_note(p, &note, e);
 			if (r)
 				return r;
 		}
@@ -334,7 +335,7 @@ static bool is_hooked(const struct planner *p, const struct candidate *c)
 
 static bool may_be_copied(struct planner *p, const struct candidate *c)
 {
-	const struct code_scan *scan = c->plan.relocation == RELOCATION_WORD ? NULL : plan_scan(p, c->plan.module);
+	const struct code_scan *scan = c->plan.relocation == RELOCATION_WORD ? NULL : planner_scan(p, c->plan.module);
 	const struct code_entry *s = scan ? code_scan_entry(scan, c->plan.address) : NULL;
 
 	return !s || !code_entry_call_only(s);
@@ -407,11 +408,11 @@ int got_plan_make(struct got_plan *plans, const struct modules *m, const struct 
 	p.scope = scope_new(m, &budget);
 	r = p.work && p.scope ? collect(&p, e) : err_set(e, ENOMEM, "no memory for the plan");
 	if (!r)
-		r = plan_routes(&p, e);
+		r = planner_routes(&p, e);
 	if (!r)
 		r = finish(&p, e);
 	if (!r && !options->skip_notes)
-		r = plan_allocator_notes(&p, e);
+		r = planner_allocator_notes(&p, e);
 	planner_done(&p);
 	if (budget.refusal.code)
 		r = budget_check(&budget, e);
@@ -436,7 +437,7 @@ static int refuse_some(struct got_plan *plans, const struct modules *m,
 		if (!is_refused(plans, &s))
 			p.out.entries[kept++] = s;
 		else if (!r)
-			r = plan_refuse(&p, s.module, s.hook, s.address, s.value, e, "%s", why);
+			r = planner_refuse(&p, s.module, s.hook, s.address, s.value, e, "%s", why);
 	}
 	p.out.entry_count = kept;
 	*plans = p.out;
@@ -445,7 +446,7 @@ static int refuse_some(struct got_plan *plans, const struct modules *m,
 
 static bool throws(const struct got_plan *plans, const struct entry_plan *s)
 {
-	return hook_throws(s->hook) && !plans->trampolines[s->trampoline].quiet;
+	return listed_hook_throws(s->hook) && !plans->trampolines[s->trampoline].quiet;
 }
 
 int got_plan_refuse_throwing(struct got_plan *plans, const struct modules *m, struct err *e)
@@ -472,7 +473,7 @@ void got_plan_leave(struct got_plan *plan, uint32_t module, uint32_t group)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < plan->entry_count; i++)
-		if (plan->entries[i].module != module || hook_group(plan->entries[i].hook) != group)
+		if (plan->entries[i].module != module || listed_hook_group(plan->entries[i].hook) != group)
 			plan->entries[kept++] = plan->entries[i];
 	plan->entry_count = kept;
 }

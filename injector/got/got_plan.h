@@ -30,7 +30,7 @@
 #define MEMATTACH_GOT_PLAN_H
 
 #include "control.h"
-#include "got/hook_names.h"
+#include "got/listed_hook.h"
 #include "got/plan_notes.h"
 #include "elf/libc.h"
 

@@ -40,15 +40,15 @@ struct planner {
 };
 
 /* got_plan.c */
-int plan_refuse(struct planner *p, uint32_t module, uint32_t hook, uint64_t address, uint64_t value, struct err *e,
-                const char *format, ...) __attribute__((format(printf, 7, 8)));
-int plan_note(struct planner *p, const struct plan_note *note, struct err *e) WARN_UNUSED;
-struct module_file *plan_file(struct planner *p, uint32_t module);
-void plan_close_file(struct planner *p, uint32_t module);
+int planner_refuse(struct planner *p, uint32_t module, uint32_t hook, uint64_t address, uint64_t value, struct err *e,
+                   const char *format, ...) __attribute__((format(printf, 7, 8)));
+int planner_note(struct planner *p, const struct plan_note *note, struct err *e) WARN_UNUSED;
+struct module_file *planner_file(struct planner *p, uint32_t module);
+void planner_close_file(struct planner *p, uint32_t module);
 /* The scan of a module over its candidates, made at the first call; NULL if that failed. */
-const struct code_scan *plan_scan(struct planner *p, uint32_t module);
+const struct code_scan *planner_scan(struct planner *p, uint32_t module);
 /* The candidate at an address in a module, or NULL. */
-struct candidate *plan_candidate(struct planner *p, uint32_t module, uint64_t address);
+struct candidate *planner_candidate(struct planner *p, uint32_t module, uint64_t address);
 
 /* entry_resolve.c */
 enum entry_verdict {
@@ -71,12 +71,13 @@ struct entry_answer {
 	uint64_t definer_bytes;
 	char reason[128]; /* if foreign */
 };
-enum entry_verdict entry_resolve(const struct planner *p, const struct entry_question *q, struct entry_answer *a);
+enum entry_verdict planner_resolve_entry(const struct planner *p, const struct entry_question *q,
+                                         struct entry_answer *a);
 
 /* entry_routes.c: fills out.routes and marks candidates excluded. */
-int plan_routes(struct planner *p, struct err *e) WARN_UNUSED;
+int planner_routes(struct planner *p, struct err *e) WARN_UNUSED;
 
 /* allocator_notes.c: allocators that are linked in. */
-int plan_allocator_notes(struct planner *p, struct err *e) WARN_UNUSED;
+int planner_allocator_notes(struct planner *p, struct err *e) WARN_UNUSED;
 
 #endif

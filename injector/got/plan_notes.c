@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/printable.h"
-#include "got/hook_names.h"
+#include "got/listed_hook.h"
 
 const char *plan_note_text(const struct plan_note *note, const struct modules *modules, char text[PLAN_NOTE_TEXT])
 {
@@ -21,7 +21,7 @@ const char *plan_note_text(const struct plan_note *note, const struct modules *m
 	case NOTE_OWN_CALLS:
 		snprintf(text, PLAN_NOTE_TEXT,
 		         "%.100s: its own calls of %s are not recorded, because its %s makes them too", name,
-		         hook_symbol(note->hook), hook_symbol(note->because_of));
+		         listed_hook_symbol(note->hook), listed_hook_symbol(note->because_of));
 		break;
 	case NOTE_MORE_REFUSALS:
 		snprintf(text, PLAN_NOTE_TEXT, "%.100s: more GOT entries are not patched than are named here", name);

@@ -4,26 +4,26 @@
 #include "arch/cycles.h"
 #include "base/now.h"
 
-uint64_t dump_clock_stamp(void)
+uint64_t clock_dump_stamp(void)
 {
 	return cycles_now();
 }
 
-uint64_t monotonic_ns(void)
+uint64_t clock_monotonic_ns(void)
 {
 	return now_ns(CLOCK_MONOTONIC);
 }
 
 /* Of several tries the one that took least time. */
-struct dump_clock dump_clock_now(void)
+struct dump_clock clock_dump_now(void)
 {
 	struct dump_clock best = { 0 };
 	uint64_t best_ticks = UINT64_MAX;
 
 	for (int i = 0; i < 5; i++) {
-		uint64_t before = dump_clock_stamp();
-		uint64_t monotonic = monotonic_ns();
-		uint64_t after = dump_clock_stamp();
+		uint64_t before = clock_dump_stamp();
+		uint64_t monotonic = clock_monotonic_ns();
+		uint64_t after = clock_dump_stamp();
 		if (after - before < best_ticks) {
 			best_ticks = after - before;
 			best.stamp = before + (after - before) / 2;

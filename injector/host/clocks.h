@@ -8,10 +8,10 @@
 #include "dump_format.h"
 
 /* CLOCK_MONOTONIC in nanoseconds. */
-uint64_t monotonic_ns(void);
+uint64_t clock_monotonic_ns(void);
 /* The cycle counter, which stamps of the dump are of. */
-uint64_t dump_clock_stamp(void);
+uint64_t clock_dump_stamp(void);
 /* The three clocks of a dump at one instant. */
-struct dump_clock dump_clock_now(void);
+struct dump_clock clock_dump_now(void);
 
 #endif

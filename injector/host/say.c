@@ -21,7 +21,7 @@ static void put(FILE *f, size_t used, size_t indent, const char *text)
 {
 	if (f == stderr)
 		say_status(NULL);
-	line_put(f, used, indent, text);
+	line_width_put(f, used, indent, text);
 }
 
 char *say_format(const char *format, va_list ap)
@@ -119,7 +119,7 @@ size_t say_status_width(void)
 void say_status(const char *text)
 {
 	if (text)
-		fprintf(stderr, ERASE "%.*s", (int)line_fit(text, say_status_width()), text);
+		fprintf(stderr, ERASE "%.*s", (int)line_width_fit(text, say_status_width()), text);
 	else if (status_is_shown)
 		fputs(ERASE, stderr);
 	fflush(stderr);

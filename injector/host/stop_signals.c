@@ -65,7 +65,7 @@ int stop_signals_take(const struct stop_signals *s)
 
 static int ms_until(uint64_t until_ns)
 {
-	uint64_t now_ns = monotonic_ns(), ms = until_ns > now_ns ? (until_ns - now_ns + 999999) / 1000000 : 0;
+	uint64_t now_ns = clock_monotonic_ns(), ms = until_ns > now_ns ? (until_ns - now_ns + 999999) / 1000000 : 0;
 
 	return ms < LONGEST_MS ? (int)ms : (int)LONGEST_MS;
 }

@@ -28,7 +28,7 @@ void stop_signals_close(struct stop_signals *s);
 int stop_signals_take(const struct stop_signals *s);
 
 enum woken { WOKEN_BY_TIME, WOKEN_BY_END, WOKEN_BY_SIGNAL };
-/* Until a time of monotonic_ns(), a signal, or the end of a process. */
+/* Until a time of clock_monotonic_ns(), a signal, or the end of a process. */
 enum woken stop_signals_wait(const struct stop_signals *s, int pidfd, uint64_t until_ns);
 
 #endif

@@ -88,7 +88,7 @@ static void hear(void)
 	static uint64_t last_ns;
 	struct signalfd_siginfo info;
 	const uint64_t one = 1;
-	uint64_t now = monotonic_ns();
+	uint64_t now = clock_monotonic_ns();
 
 	if (read(signals, &info, sizeof info) != sizeof info)
 		return;

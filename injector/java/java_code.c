@@ -173,8 +173,8 @@ static int block_read(struct java_view *v, const struct java_heap *heap, uint64_
 	return is_used ? describe(v, code, e) : 0;
 }
 
-int java_block_next(struct java_view *v, const struct java_heap *heap, uint64_t *at, struct java_code *code, bool *used,
-                    struct err *e)
+int java_code_next(struct java_view *v, const struct java_heap *heap, uint64_t *at, struct java_code *code, bool *used,
+                   struct err *e)
 {
 	uint64_t segments;
 
@@ -241,17 +241,17 @@ static int address_read(struct java_view *v, uint64_t object, const struct java_
 	return rc;
 }
 
-int java_handler_read(struct java_view *v, const struct java_code *code, uint64_t *handler, struct err *e)
+int java_code_handler(struct java_view *v, const struct java_code *code, uint64_t *handler, struct err *e)
 {
 	return address_read(v, code->address, &v->s.compiled_deopt, code->address, handler, e);
 }
 
-int java_original_pc(struct java_view *v, const struct java_code *code, uint64_t sp, uint64_t *pc, struct err *e)
+int java_code_original_pc(struct java_view *v, const struct java_code *code, uint64_t sp, uint64_t *pc, struct err *e)
 {
 	const struct java_structures *s = &v->s;
 	uint64_t handler = 0, other = 0, offset, original;
 
-	int rc = java_handler_read(v, code, &handler, e);
+	int rc = java_code_handler(v, code, &handler, e);
 	if (rc == 0 && s->compiled_deopt_mh.bytes)
 		rc = address_read(v, code->address, &s->compiled_deopt_mh, code->address, &other, e);
 	if (rc || (*pc != handler && *pc != other))
@@ -350,7 +350,7 @@ static int scope_find(struct java_view *v, const struct debug *d, uint64_t offse
 	return rc;
 }
 
-bool java_number(const struct java_view *v, const uint8_t **at, const uint8_t *end, uint32_t *value)
+bool java_code_number(const struct java_view *v, const uint8_t **at, const uint8_t *end, uint32_t *value)
 {
 	uint32_t sum = 0;
 
@@ -377,9 +377,9 @@ static int point_read(struct java_view *v, const struct debug *d, uint32_t *scop
 	int rc = target_read(&v->memory, d->scopes + *scope, bytes, sizeof bytes, e);
 	if (rc)
 		return rc;
-	if (!java_number(v, &at, bytes + sizeof bytes, &caller) ||
-	    !java_number(v, &at, bytes + sizeof bytes, &method) ||
-	    !java_number(v, &at, bytes + sizeof bytes, &bytecode) || method == 0 || caller >= *scope)
+	if (!java_code_number(v, &at, bytes + sizeof bytes, &caller) ||
+	    !java_code_number(v, &at, bytes + sizeof bytes, &method) ||
+	    !java_code_number(v, &at, bytes + sizeof bytes, &bytecode) || method == 0 || caller >= *scope)
 		return err_set(e, EINVAL, "no scope is at 0x%" PRIx64, d->scopes + *scope);
 	*scope = caller;
 	point->bci = (int32_t)(bytecode - 1);
@@ -404,7 +404,7 @@ int java_points_read(struct java_view *v, const struct java_code *code, uint64_t
 	return rc;
 }
 
-int java_debug_pc(struct java_view *v, const struct java_code *code, uint32_t n, uint64_t *pc, struct err *e)
+int java_code_debug_pc(struct java_view *v, const struct java_code *code, uint32_t n, uint64_t *pc, struct err *e)
 {
 	struct debug d;
 	int32_t pair[2];

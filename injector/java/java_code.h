@@ -64,8 +64,8 @@ struct java_code {
 /* -ENOENT: no code is there. */
 int java_code_at(struct java_view *v, uint64_t pc, struct java_code *code, struct err *e) WARN_UNUSED;
 /* The blocks of a heap one after the other: *at begins as heap->low, -ENOENT at the end. used: else it is free. */
-int java_block_next(struct java_view *v, const struct java_heap *heap, uint64_t *at, struct java_code *code, bool *used,
-                    struct err *e) WARN_UNUSED;
+int java_code_next(struct java_view *v, const struct java_heap *heap, uint64_t *at, struct java_code *code, bool *used,
+                   struct err *e) WARN_UNUSED;
 
 /* A method at a bytecode, by address; innermost ones first in lists. */
 struct java_point {
@@ -76,19 +76,19 @@ struct java_point {
 
 /* Where a caller goes on, as the debug information of its code has it: behind the deoptimisation handler is another pc.
  */
-int java_original_pc(struct java_view *v, const struct java_code *code, uint64_t sp, uint64_t *pc,
-                     struct err *e) WARN_UNUSED;
+int java_code_original_pc(struct java_view *v, const struct java_code *code, uint64_t sp, uint64_t *pc,
+                          struct err *e) WARN_UNUSED;
 /* Its handler of deoptimisation. */
-int java_handler_read(struct java_view *v, const struct java_code *code, uint64_t *handler, struct err *e) WARN_UNUSED;
+int java_code_handler(struct java_view *v, const struct java_code *code, uint64_t *handler, struct err *e) WARN_UNUSED;
 /* The points that the instruction before pc stands for. list[JAVA_INLINED_MAX]; *count 0: no debug information is at
  * that pc. */
 int java_points_read(struct java_view *v, const struct java_code *code, uint64_t pc, struct java_point *list,
                      uint32_t *count, struct err *e) WARN_UNUSED;
 /* The n-th pc that has debug information, counted from 0; -ENOENT: there is none. Of compiled code. */
-int java_debug_pc(struct java_view *v, const struct java_code *code, uint32_t n, uint64_t *pc,
-                  struct err *e) WARN_UNUSED;
+int java_code_debug_pc(struct java_view *v, const struct java_code *code, uint32_t n, uint64_t *pc,
+                       struct err *e) WARN_UNUSED;
 
 /* A number in UNSIGNED5, from *at on. False: none is there before end. */
-bool java_number(const struct java_view *v, const uint8_t **at, const uint8_t *end, uint32_t *value);
+bool java_code_number(const struct java_view *v, const uint8_t **at, const uint8_t *end, uint32_t *value);
 
 #endif

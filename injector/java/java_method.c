@@ -170,7 +170,7 @@ static bool line_next(const struct java_view *v, const uint8_t **at, const uint8
 		*line = (int32_t)((uint32_t)*line + (byte & 7));
 		return true;
 	}
-	if (!java_number(v, at, end, &more[0]) || !java_number(v, at, end, &more[1]))
+	if (!java_code_number(v, at, end, &more[0]) || !java_code_number(v, at, end, &more[1]))
 		return false;
 	*bci = (int32_t)((uint32_t)*bci + (more[0] >> 1 ^ -(more[0] & 1)));
 	*line = (int32_t)((uint32_t)*line + (more[1] >> 1 ^ -(more[1] & 1)));

@@ -83,7 +83,7 @@ static int prove_head(struct prover *pr, const struct java_code *code, struct er
 	if (rc == 0)
 		rc = java_field_read(&v->memory, code->address, &v->s.compiled_original, &original, e);
 	if (rc == 0)
-		rc = java_handler_read(v, code, &handler, e);
+		rc = java_code_handler(v, code, &handler, e);
 	if (rc)
 		return rc;
 	if (id == 0 || (id == pr->last_id && code->address != pr->last_code) || original + 8 > code->frame_bytes ||
@@ -109,7 +109,7 @@ static int prove_code_once(struct prover *pr, const struct java_code *code, stru
 	if (rc == 0)
 		rc = prove_head(pr, code, e);
 	for (uint32_t n = 0; rc == 0 && n < POINTS_OF_CODE; n++) {
-		rc = java_debug_pc(v, code, n, &pc, e);
+		rc = java_code_debug_pc(v, code, n, &pc, e);
 		if (rc == -ENOENT)
 			return 0;
 		if (rc == 0)
@@ -160,7 +160,7 @@ static int prove_heap(struct prover *pr, const struct java_heap *heap, uint32_t 
 		struct java_code code;
 		bool used;
 
-		rc = java_block_next(&pr->p->view, heap, &at, &code, &used, e);
+		rc = java_code_next(&pr->p->view, heap, &at, &code, &used, e);
 		if (rc == 0 && used && code.kind == JAVA_CODE_BARRIER)
 			java_inside_barrier(&pr->p->view, &code);
 		if (rc == 0 && used && code.kind == JAVA_CODE_COMPILED) {
@@ -388,8 +388,8 @@ static void prove_within(struct java_proof *p, const struct java_runtime *r, con
 	p->view.maps = NULL;
 }
 
-void java_prove(struct java_proof *p, const struct java_runtime *r, const struct maps *maps,
-                const struct target_memory *tm, unsigned looks)
+void java_proof_make(struct java_proof *p, const struct java_runtime *r, const struct maps *maps,
+                     const struct target_memory *tm, unsigned looks)
 {
 	const char *refusal = java_machine_refusal(r->machine);
 
@@ -401,8 +401,8 @@ void java_prove(struct java_proof *p, const struct java_runtime *r, const struct
 	snprintf(p->why, sizeof p->why, "%s", refusal);
 }
 
-void java_prove_with(struct java_proof *p, const struct java_structures *s, const struct maps *maps,
-                     const struct target_memory *tm, unsigned looks)
+void java_proof_make_with(struct java_proof *p, const struct java_structures *s, const struct maps *maps,
+                          const struct target_memory *tm, unsigned looks)
 {
 	prove_within(p, NULL, s, maps, tm, looks);
 }

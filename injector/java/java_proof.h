@@ -52,12 +52,12 @@ struct java_proof {
 
 /*
  * Never fails: what does not succeed is a reason. tm is read with a budget of its own. java_proof_done afterwards. For
- * tests, java_prove_with() takes the structures as they are given.
+ * tests, java_proof_make_with() takes the structures as they are given.
  */
-void java_prove(struct java_proof *p, const struct java_runtime *r, const struct maps *maps,
-                const struct target_memory *tm, unsigned looks);
-void java_prove_with(struct java_proof *p, const struct java_structures *s, const struct maps *maps,
+void java_proof_make(struct java_proof *p, const struct java_runtime *r, const struct maps *maps,
                      const struct target_memory *tm, unsigned looks);
+void java_proof_make_with(struct java_proof *p, const struct java_structures *s, const struct maps *maps,
+                          const struct target_memory *tm, unsigned looks);
 void java_proof_done(struct java_proof *p);
 
 #endif

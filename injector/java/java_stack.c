@@ -184,7 +184,7 @@ static int compiled(struct walk *w, const struct java_code *code, struct err *e)
 		rc = java_field_read(&w->v->memory, code->address, &w->v->s.compiled_method, &frame.point.method, e);
 		rc = rc ? rc : give(w, &frame, e);
 	} else {
-		rc = java_original_pc(w->v, code, w->sp, &pc, e);
+		rc = java_code_original_pc(w->v, code, w->sp, &pc, e);
 		rc = rc ? rc : give_points(w, code, pc, e);
 	}
 	return rc ? rc : leave(w, w->sp + code->frame_bytes - 16, w->sp + code->frame_bytes, e);

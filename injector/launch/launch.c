@@ -299,10 +299,10 @@ static int execute(struct launch *l)
 /* Until it waits at its entry, or will not. */
 static void await_entry(struct launch *l)
 {
-	uint64_t seldom_ns = monotonic_ns() + SELDOM_AFTER_NS;
+	uint64_t seldom_ns = clock_monotonic_ns() + SELDOM_AFTER_NS;
 
 	while (l->hold.code && !l->program_ended && entry_hold_look(&l->hold) == HOLD_COMING)
-		wait_for_events(l, monotonic_ns() < seldom_ns ? LOOK_MS : LOOK_SELDOM_MS);
+		wait_for_events(l, clock_monotonic_ns() < seldom_ns ? LOOK_MS : LOOK_SELDOM_MS);
 }
 
 static void profile(struct launch *l)

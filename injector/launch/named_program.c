@@ -64,7 +64,7 @@ static bool gains_rights(const char *path)
 /* "#! interpreter argument": *path becomes the interpreter. False: it is no script. */
 static bool take_interpreter(char path[PATH_MAX])
 {
-	AUTO_CLOSE int fd = regular_open_at(AT_FDCWD, path, 0);
+	AUTO_CLOSE int fd = regular_file_open_at(AT_FDCWD, path, 0);
 	char line[LINE_BYTES + 1];
 	ssize_t n = fd < 0 ? -1 : read(fd, line, LINE_BYTES);
 

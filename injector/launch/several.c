@@ -179,21 +179,21 @@ static bool take_child(void *context, const struct chosen *child)
 
 static void look_for_children(struct several *s)
 {
-	uint64_t began_ns = monotonic_ns();
+	uint64_t began_ns = clock_monotonic_ns();
 
 	/* The list grows meanwhile: what is found is looked below at once. */
 	for (size_t i = 0; i < s->count; i++) {
 		struct chosen parent = s->list[i].target; /* the list may move */
 		child_search(&parent, take_child, s);
 	}
-	uint64_t now_ns = monotonic_ns(), rest_ns = (now_ns - began_ns) * PART_OF_TIME;
+	uint64_t now_ns = clock_monotonic_ns(), rest_ns = (now_ns - began_ns) * PART_OF_TIME;
 	s->next_look_ns = now_ns + (rest_ns > POLL_NS ? rest_ns : POLL_NS);
 }
 
 /* For poll(): until the next look. */
 static int wait_ms(const struct several *s)
 {
-	uint64_t now_ns = monotonic_ns();
+	uint64_t now_ns = clock_monotonic_ns();
 
 	if (!s->options->children || s->asked)
 		return -1;

@@ -104,7 +104,7 @@ static int query_all(struct maps *m, int fd, const uint64_t *addresses, size_t c
 	return 0;
 }
 
-int maps_read_at(struct maps *m, const char *file, const uint64_t *addresses, size_t count, struct err *e)
+int maps_at_read(struct maps *m, const char *file, const uint64_t *addresses, size_t count, struct err *e)
 {
 	struct maps out = { 0 };
 	bool whole = false;

@@ -14,6 +14,6 @@
  * gives all. The addresses need not be sorted; neighbours that lie in one mapping are asked for once. maps_free
  * afterwards.
  */
-int maps_read_at(struct maps *m, const char *file, const uint64_t *addresses, size_t count, struct err *e) WARN_UNUSED;
+int maps_at_read(struct maps *m, const char *file, const uint64_t *addresses, size_t count, struct err *e) WARN_UNUSED;
 
 #endif

@@ -15,7 +15,7 @@
 
 static int open_regular(int place)
 {
-	int fd = place < 0 ? -1 : regular_reopen(place);
+	int fd = place < 0 ? -1 : regular_file_reopen(place);
 
 	return fd < 0 ? -1 : fd;
 }
@@ -57,7 +57,7 @@ static bool is_file_of(int fd, const struct mapping *map)
 	if (own == MAP_FAILED)
 		return false;
 	bool same = false;
-	if (maps_read_at(&maps, "/proc/self/maps", &address, 1, &ignored) == 0) {
+	if (maps_at_read(&maps, "/proc/self/maps", &address, 1, &ignored) == 0) {
 		const struct mapping *here = maps_find(&maps, address);
 		same = here && mapping_same_file(here, map);
 		maps_free(&maps);
@@ -76,5 +76,5 @@ int target_file_open(pid_t pid, const struct mapping *map, const char *name)
 	if (permitted || name[0] != '/' || map->deleted)
 		return mapped;
 	AUTO_CLOSE int fd = open_below_root(pid, name);
-	return fd >= 0 && is_file_of(fd, map) ? steal_fd(&fd) : -1;
+	return fd >= 0 && is_file_of(fd, map) ? cleanup_steal_fd(&fd) : -1;
 }

@@ -15,6 +15,7 @@
 #include "arch/system_calls.h"
 #include "host/clocks.h"
 #include "process/proc_status.h"
+#include "process/thread.h"
 #include "host/watchdog.h"
 #include "files/whole_io.h"
 
@@ -190,36 +191,9 @@ bool blocked_call_read(struct blocked_call *call, pid_t pid, pid_t tid)
 
 	snprintf(path, sizeof path, "/proc/%d/task/%d/syscall", pid, tid);
 	watchdog_call_begin(); /* an execve keeps it waiting */
-	int rc = whole_text(path, text, sizeof text);
+	int rc = whole_io_text(path, text, sizeof text);
 	watchdog_call_end();
 	return rc == 0 && parse(call, text);
-}
-
-int64_t thread_switches(pid_t pid, pid_t tid)
-{
-	char text[STATUS_BYTES];
-
-	if (proc_status_read(text, pid, tid) < 0)
-		return -1;
-	int64_t voluntary = proc_status_number(text, "voluntary_ctxt_switches", 10, -1);
-	int64_t others = proc_status_number(text, "nonvoluntary_ctxt_switches", 10, -1);
-	return voluntary < 0 || others < 0 ? -1 : voluntary + others;
-}
-
-static int read_schedstat(pid_t pid, pid_t tid, char text[STATUS_BYTES])
-{
-	char path[64];
-
-	snprintf(path, sizeof path, "/proc/%d/task/%d/schedstat", pid, tid);
-	return whole_text(path, text, STATUS_BYTES);
-}
-
-int64_t thread_ran_ns(pid_t pid, pid_t tid)
-{
-	char text[STATUS_BYTES];
-	long long ns;
-
-	return read_schedstat(pid, tid, text) == 0 && sscanf(text, "%lld", &ns) == 1 ? ns : 0;
 }
 
 /* Stopped threads count as none that sleep: what they slept in has been interrupted already. */
@@ -250,7 +224,7 @@ static void read_progress(pid_t pid, pid_t tid, uint64_t *ran_ns, int64_t *slept
 {
 	char text[STATUS_BYTES];
 
-	*ran_ns = read_schedstat(pid, tid, text) == 0 ? strtoull(text, NULL, 10) : 0;
+	*ran_ns = (uint64_t)thread_ran_ns(pid, tid);
 	*slept = proc_status_read(text, pid, tid) == 0 ? proc_status_number(text, "voluntary_ctxt_switches", 10, -1)
 	                                               : -1;
 }
@@ -273,7 +247,7 @@ enum sleeper_found sleeper_await(struct sleeper *s, pid_t pid, pid_t tid, uint64
 		} else if (ran_ns - first_ns >= RUNS_ON_NS || slept < 0) {
 			return SLEEPER_NONE;
 		}
-		if (monotonic_ns() >= deadline_ns)
+		if (clock_monotonic_ns() >= deadline_ns)
 			return SLEEPER_UNKNOWN;
 		nanosleep(&pause, NULL);
 	}

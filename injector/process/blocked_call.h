@@ -60,12 +60,6 @@ bool blocked_call_read(struct blocked_call *call, pid_t pid, pid_t tid);
 enum stop_effect blocked_call_effect(const struct blocked_call *call, pid_t pid, pid_t tid);
 /* "write(2)", or "system call 16". */
 const char *blocked_call_name(const struct blocked_call *call, char name[BLOCKED_CALL_NAME]);
-/* How often the thread was given a processor, or had to wait for one; -1: that cannot be told. As long as it is the
- * same number, and the thread slept before and after, it has slept all the time. */
-int64_t thread_switches(pid_t pid, pid_t tid);
-/* How long it has had one, in ns; 0: that cannot be told. */
-int64_t thread_ran_ns(pid_t pid, pid_t tid);
-
 /*
  * The same of one that is not to be stopped: it sleeps in a call that a stop would harm, or (any) in whatever call.
  * False: it may be stopped, or (any) it does not sleep.

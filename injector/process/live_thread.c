@@ -24,7 +24,7 @@ static bool process_ended(const struct target *t)
 int live_thread_look(const struct target *t, live_thread_fn look, void *context, struct err *e)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
-	uint64_t deadline_ns = monotonic_ns() + PATIENCE_NS;
+	uint64_t deadline_ns = clock_monotonic_ns() + PATIENCE_NS;
 	int rc = -ESRCH;
 
 	for (pid_t tid = t->tid; rc == -ESRCH; tid = task_alive(t->pid)) {
@@ -35,7 +35,7 @@ int live_thread_look(const struct target *t, live_thread_fn look, void *context,
 			nanosleep(&pause, NULL);
 		if (rc == -ESRCH && process_ended(t))
 			return err_set(e, ESRCH, "the process has ended");
-		if (rc == -ESRCH && monotonic_ns() >= deadline_ns)
+		if (rc == -ESRCH && clock_monotonic_ns() >= deadline_ns)
 			return rc;
 	}
 	return rc;
@@ -66,7 +66,7 @@ static int read_maps_at(const char *directory, void *context, struct err *e)
 	char path[80];
 
 	snprintf(path, sizeof path, "%s/maps", directory);
-	return maps_read_at(p->maps, path, p->addresses, p->count, e);
+	return maps_at_read(p->maps, path, p->addresses, p->count, e);
 }
 
 int live_thread_maps_at(const struct target *t, struct maps *maps, const uint64_t *addresses, size_t count,
@@ -91,7 +91,7 @@ static int open_file(const char *directory, const char *name, int flags, int *fd
 		return err_sys(e, "cannot open %s", path);
 	if (new < 0 || sscanf(directory, "/proc/%d/task/%d", &pid, &tid) != 2 || !task_has_memory(pid, tid))
 		return err_set(e, ESRCH, "the thread of %s has ended", path);
-	*fd = steal_fd(&new);
+	*fd = cleanup_steal_fd(&new);
 	return 0;
 }
 
@@ -127,7 +127,7 @@ static int open_memory(const char *directory, void *context, struct err *e)
 	if (rc == 0)
 		rc = open_file(directory, "mem", O_RDWR, &m->writable, e);
 	if (rc == 0)
-		m->readable = steal_fd(&readable);
+		m->readable = cleanup_steal_fd(&readable);
 	return rc;
 }
 

@@ -9,14 +9,14 @@
 
 #include "maps/maps.h"
 #include "process/target.h"
-#include "process/target_memory.h"
+#include "process/target_read.h"
 
 /* directory: of a live thread, "/proc/PID/task/TID". -ESRCH: it has ended meanwhile. */
 typedef int (*live_thread_fn)(const char *directory, void *context, struct err *e);
 /* Calls look until it returns something else than -ESRCH, or the process has ended. */
 int live_thread_look(const struct target *t, live_thread_fn look, void *context, struct err *e) WARN_UNUSED;
 
-/* maps_read() and maps_read_at() of a live thread. */
+/* maps_read() and maps_at_read() of a live thread. */
 int live_thread_maps(const struct target *t, struct maps *maps, struct err *e) WARN_UNUSED;
 int live_thread_maps_at(const struct target *t, struct maps *maps, const uint64_t *addresses, size_t count,
                         struct err *e) WARN_UNUSED;

@@ -34,7 +34,7 @@ static bool read_number(const char *directory, const char *name, uint64_t *value
 	char path[800], text[64], *end;
 
 	if ((size_t)snprintf(path, sizeof path, "%s/%s", directory, name) >= sizeof path ||
-	    whole_text(path, text, sizeof text) < 0)
+	    whole_io_text(path, text, sizeof text) < 0)
 		return false;
 	*value = strtoull(text, &end, 10);
 	return end != text; /* "max": there is no limit */
@@ -45,7 +45,7 @@ static uint64_t line_value(const char *path, const char *key)
 {
 	char text[16384] = "\n";
 
-	if (whole_text(path, text + 1, sizeof text - 1) < 0)
+	if (whole_io_text(path, text + 1, sizeof text - 1) < 0)
 		return 0;
 	const char *at = strstr(text, key);
 	return at ? strtoull(at + strlen(key), NULL, 10) : 0;
@@ -114,7 +114,7 @@ static struct groups look_at_groups(const char *file)
 	struct groups g = { .least = UINT64_MAX, .used = NAN };
 	char text[4096], *rest = text;
 
-	if (whole_text(file, text, sizeof text) < 0)
+	if (whole_io_text(file, text, sizeof text) < 0)
 		return g;
 	for (char *line; (line = strsep(&rest, "\n"));) {
 		const char *group = strstr(line, ":/");
@@ -155,7 +155,7 @@ double memory_room_pressure(pid_t pid)
 	struct groups g = groups_of(pid);
 	char text[512];
 
-	if (whole_text(g.pressure[0] ? g.pressure : "/proc/pressure/memory", text, sizeof text) < 0 ||
+	if (whole_io_text(g.pressure[0] ? g.pressure : "/proc/pressure/memory", text, sizeof text) < 0 ||
 	    strncmp(text, PRESSURE_SOME, strlen(PRESSURE_SOME)) != 0)
 		return NAN;
 	return strtod(text + strlen(PRESSURE_SOME), NULL) / 100;

@@ -39,13 +39,13 @@ static void read_party(struct permission_party *party, const char *who)
 	char path[64], status[STATUS_BYTES];
 
 	snprintf(path, sizeof path, "/proc/%s/status", who);
-	if (whole_text(path, status, sizeof status) == 0)
+	if (whole_io_text(path, status, sizeof status) == 0)
 		permission_parse_status(party, status);
 	snprintf(path, sizeof path, "/proc/%s/uid_map", who);
-	if (whole_text(path, party->uid_map, sizeof party->uid_map) < 0)
+	if (whole_io_text(path, party->uid_map, sizeof party->uid_map) < 0)
 		party->uid_map[0] = '\0';
 	snprintf(path, sizeof path, "/proc/%s/attr/current", who);
-	if (whole_text(path, party->profile, sizeof party->profile) < 0)
+	if (whole_io_text(path, party->profile, sizeof party->profile) < 0)
 		party->profile[0] = '\0';
 	party->profile[strcspn(party->profile, "\n")] = '\0';
 }
@@ -62,7 +62,7 @@ void permission_read(struct permission *p, pid_t target)
 	/* Of the directory itself the kernel always shows the process's user. */
 	snprintf(path, sizeof path, "/proc/%d/maps", target);
 	p->owned_by_root = stat(path, &st) == 0 && st.st_uid == 0;
-	if (whole_text("/proc/sys/kernel/yama/ptrace_scope", scope, sizeof scope) == 0)
+	if (whole_io_text("/proc/sys/kernel/yama/ptrace_scope", scope, sizeof scope) == 0)
 		p->yama = atoi(scope);
 }
 

@@ -15,7 +15,7 @@ int proc_status_read(char text[STATUS_BYTES], pid_t pid, pid_t tid)
 		snprintf(path, sizeof path, "/proc/%d/task/%d/status", pid, tid);
 	else
 		snprintf(path, sizeof path, "/proc/%d/status", pid);
-	return whole_text(path, text, STATUS_BYTES);
+	return whole_io_text(path, text, STATUS_BYTES);
 }
 
 const char *proc_status_field(const char *text, const char *name)

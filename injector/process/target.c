@@ -18,6 +18,7 @@
 #include "base/grow.h"
 #include "process/live_thread.h"
 #include "process/permission.h"
+#include "process/proc_stat.h"
 #include "process/proc_status.h"
 #include "process/task.h"
 #include "host/watchdog.h"
@@ -26,33 +27,6 @@
 #define PF_KTHREAD 0x00200000u /* linux/sched.h */
 #define LOOKS_MAX 20u          /* after a thread that lives */
 #define IMAGE_LOOKS 5u         /* a millisecond apart */
-
-static int stat_field(const char *text, unsigned field, char *value, size_t size)
-{
-	/* The command (field 2) may hold anything, also ") ": fields are counted from its last closing parenthesis. */
-	const char *at = strrchr(text, ')');
-
-	for (unsigned i = 2; at && i < field; i++) {
-		at = strchr(at, ' ');
-		if (at)
-			at++;
-	}
-	if (!at)
-		return -EINVAL;
-	snprintf(value, size, "%.*s", (int)strcspn(at, " \n"), at);
-	return 0;
-}
-
-int process_stat(pid_t pid, unsigned field, uint64_t *value, struct err *e)
-{
-	char path[40], text[1024], number[32];
-
-	snprintf(path, sizeof path, "/proc/%d/stat", pid);
-	if (whole_text(path, text, sizeof text) < 0 || stat_field(text, field, number, sizeof number) < 0)
-		return err_set(e, ESRCH, "there is no process %d", pid);
-	*value = strtoull(number, NULL, 10);
-	return 0;
-}
 
 /* Where threads make the next and end, a look at one after the other may find each of them ended. 0: none lives. */
 static pid_t any_live_thread(const struct target *t)
@@ -74,7 +48,7 @@ static void comm_of(pid_t pid, char *comm, size_t size)
 	char path[40];
 
 	snprintf(path, sizeof path, "/proc/%d/comm", pid);
-	if (whole_text(path, comm, size) < 0)
+	if (whole_io_text(path, comm, size) < 0)
 		snprintf(comm, size, "?");
 	comm[strcspn(comm, "\n")] = '\0';
 }
@@ -85,12 +59,12 @@ static int read_image(const char *directory, void *context, struct err *e)
 	char path[80], text[1024], number[32];
 
 	snprintf(path, sizeof path, "%s/stat", directory);
-	if (whole_text(path, text, sizeof text) < 0 || stat_field(text, 23, number, sizeof number) < 0 ||
+	if (whole_io_text(path, text, sizeof text) < 0 || proc_stat_field(text, 23, number, sizeof number) < 0 ||
 	    strcmp(number, "0") == 0)
 		return err_set(e, ESRCH, "the thread of %s has ended", path);
-	if (stat_field(text, 26, number, sizeof number) == 0)
+	if (proc_stat_field(text, 26, number, sizeof number) == 0)
 		image[0] = strtoull(number, NULL, 10);
-	if (stat_field(text, 28, number, sizeof number) == 0)
+	if (proc_stat_field(text, 28, number, sizeof number) == 0)
 		image[1] = strtoull(number, NULL, 10);
 	return 0;
 }
@@ -140,7 +114,7 @@ static bool file_holds(const char *directory, const char *group, const char *nam
 	char path[700], content[256];
 
 	snprintf(path, sizeof path, "%s%s/%s", directory, group, name);
-	return whole_text(path, content, sizeof content) == 0 && strstr(content, text) != NULL;
+	return whole_io_text(path, content, sizeof content) == 0 && strstr(content, text) != NULL;
 }
 
 /*
@@ -153,7 +127,7 @@ static bool is_frozen(pid_t pid)
 	char path[40], text[4096], *rest = text;
 
 	snprintf(path, sizeof path, "/proc/%d/cgroup", pid);
-	if (whole_text(path, text, sizeof text) < 0)
+	if (whole_io_text(path, text, sizeof text) < 0)
 		return false;
 	for (char *line; (line = strsep(&rest, "\n"));) {
 		char *group = strstr(line, ":/");
@@ -175,7 +149,7 @@ static int refuse_without_memory(const struct target *t, const char *stat_text, 
 {
 	char flags[32];
 
-	if (stat_field(stat_text, 9, flags, sizeof flags) == 0 && !(strtoull(flags, NULL, 10) & PF_KTHREAD))
+	if (proc_stat_field(stat_text, 9, flags, sizeof flags) == 0 && !(strtoull(flags, NULL, 10) & PF_KTHREAD))
 		return err_set(e, ESRCH, "%s is about to end", t->comm);
 	return err_set(e, EINVAL, "%s is a kernel thread: it has no heap", t->comm);
 }
@@ -191,7 +165,8 @@ static int examine(struct target *t, struct err *e)
 	if (group > 0 && group != t->pid)
 		return err_set(e, EINVAL, "%d is a thread of process %d; use -p %d", t->pid, group, group);
 	snprintf(path, sizeof path, "/proc/%d/stat", t->pid);
-	if (whole_text(path, stat_text, sizeof stat_text) < 0 || stat_field(stat_text, 3, state, sizeof state) < 0)
+	if (whole_io_text(path, stat_text, sizeof stat_text) < 0 ||
+	    proc_stat_field(stat_text, 3, state, sizeof state) < 0)
 		return err_set(e, ESRCH, "there is no process %d", t->pid);
 	t->tid = t->pid;
 	if (state[0] == 'Z' || state[0] == 'X') {
@@ -231,16 +206,6 @@ int target_check_tracer(const struct target *t, struct err *e)
 	return err_set(e, EBUSY, "it is already traced by PID %d (%s); end that tracer first", tracer, name);
 }
 
-int thread_check_tracer(pid_t pid, pid_t tid, struct err *e)
-{
-	char name[TRACER_NAME];
-	pid_t tracer = target_tracer(pid, tid, name);
-
-	if (tracer <= 0 || tracer == getpid())
-		return 0;
-	return err_set(e, EAGAIN, "thread %d is traced by PID %d (%s)", tid, tracer, name);
-}
-
 int target_open(struct target *t, pid_t pid, struct err *e)
 {
 	struct target new = { .pid = pid, .tid = pid, .pidfd = -1, .lock_fd = { -1, -1 }, .announced_fd = -1 };
@@ -255,7 +220,7 @@ int target_open(struct target *t, pid_t pid, struct err *e)
 	if (rc == 0 && new.pidfd < 0)
 		rc = err_set(e, error, "pidfd_open: %s", strerror(error));
 	if (rc == 0)
-		rc = process_stat(pid, 22, &new.start_ticks, e);
+		rc = proc_stat_number(pid, 22, &new.start_ticks, e);
 	if (rc < 0) {
 		target_close(&new);
 		return rc;
@@ -315,7 +280,8 @@ bool target_alive(const struct target *t)
 	struct err ignored;
 	uint64_t start = 0;
 
-	return process_stat(t->pid, 22, &start, &ignored) == 0 && start == t->start_ticks && any_live_thread(t) != 0;
+	return proc_stat_number(t->pid, 22, &start, &ignored) == 0 && start == t->start_ticks &&
+	       any_live_thread(t) != 0;
 }
 
 bool target_same_program(const struct target *t)
@@ -372,7 +338,7 @@ static int read_memory_use(const char *directory, void *context, struct err *e)
 	char path[80], status[STATUS_BYTES];
 
 	snprintf(path, sizeof path, "%s/status", directory);
-	if (whole_text(path, status, sizeof status) < 0 || !memory_of_status(status, context))
+	if (whole_io_text(path, status, sizeof status) < 0 || !memory_of_status(status, context))
 		return err_set(e, ESRCH, "the thread of %s has ended", path);
 	return 0;
 }
@@ -410,83 +376,6 @@ uint64_t target_private_bytes(const struct target *t)
 	return resident + swapped;
 }
 
-/* As process_stat(), of a thread and as text. False: there is no such thread. */
-static bool thread_stat(pid_t pid, pid_t tid, unsigned field, char *value, size_t size)
-{
-	char path[64], text[1024];
-
-	snprintf(path, sizeof path, "/proc/%d/task/%d/stat", pid, tid);
-	return whole_text(path, text, sizeof text) == 0 && stat_field(text, field, value, size) == 0;
-}
-
-/* '?': there is no such thread. */
-static char thread_state(pid_t pid, pid_t tid)
-{
-	char state[32];
-
-	return thread_stat(pid, tid, 3, state, sizeof state) ? state[0] : '?';
-}
-
-static bool has_ended(char state)
-{
-	return state == 'Z' || state == 'X' || state == '?';
-}
-
-bool thread_has_ended(pid_t pid, pid_t tid)
-{
-	return has_ended(thread_state(pid, tid));
-}
-
-uint64_t thread_birth_ticks(pid_t pid, pid_t tid)
-{
-	char ticks[32];
-
-	return thread_stat(pid, tid, 22, ticks, sizeof ticks) ? strtoull(ticks, NULL, 10) : UINT64_MAX;
-}
-
-unsigned long runnable_threads(void)
-{
-	unsigned long count = 0;
-	FILE *f = fopen("/proc/loadavg", "re");
-
-	if (f && fscanf(f, "%*s %*s %*s %lu", &count) != 1)
-		count = 0;
-	if (f)
-		fclose(f);
-	return count;
-}
-
-int thread_did_not_stop(pid_t pid, pid_t tid, struct err *e)
-{
-	char state = thread_state(pid, tid);
-
-	if (state == 'R')
-		return err_set(e, ETIMEDOUT,
-		               "thread %d did not stop in time: it is ready to run, with %lu threads on this machine "
-		               "that run or want to",
-		               tid, runnable_threads());
-	return err_set(e, ETIMEDOUT, "thread %d did not stop in time%s", tid,
-	               state == 'D' ? ": it is in uninterruptible sleep" : "");
-}
-
-void thread_look(pid_t pid, struct thread_info *info)
-{
-	char text[STATUS_BYTES];
-
-	if (proc_status_read(text, pid, info->tid) == 0) {
-		int64_t mode = proc_status_number(text, "Seccomp", 10, 0);
-		info->filtered = mode > 0;
-		info->strict = mode == SECCOMP_MODE_STRICT;
-	}
-	info->first = info->tid == pid;
-	info->state = thread_state(pid, info->tid);
-	info->call = (struct blocked_call){ .number = -1 };
-	info->sleeping = blocked_call_read(&info->call, pid, info->tid);
-	/* Of a stopped thread the call has been interrupted before. */
-	bool stopped = info->state == 'T' || info->state == 't';
-	info->effect = info->sleeping && !stopped ? blocked_call_effect(&info->call, pid, info->tid) : STOP_NONE;
-}
-
 #define PF_IO_WORKER 0x10u     /* linux/sched.h, since 5.12 at this place */
 #define PF_USER_WORKER 0x4000u /* since 6.4 */
 
@@ -508,7 +397,7 @@ static bool has_flag(pid_t pid, pid_t tid, uint64_t wanted)
 {
 	char flags[32];
 
-	return thread_stat(pid, tid, 9, flags, sizeof flags) && (strtoull(flags, NULL, 10) & wanted);
+	return proc_stat_text(pid, tid, 9, flags, sizeof flags) && (strtoull(flags, NULL, 10) & wanted);
 }
 
 int target_tids(const struct target *t, pid_t **list, size_t *count, struct err *e)
@@ -558,7 +447,7 @@ static int look_at_some(const struct target *t, size_t first, size_t max, struct
 	for (size_t i = 0; i < max; i++) {
 		threads[used] = (struct thread_info){ .tid = tids[(first + i) % all] };
 		thread_look(t->pid, &threads[used]);
-		if (!has_ended(threads[used].state))
+		if (!thread_state_has_ended(threads[used].state))
 			used++;
 	}
 	if (used == 0 && max == all) {

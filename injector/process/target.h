@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "process/blocked_call.h"
 #include "base/err.h"
+#include "process/thread.h"
 
 #define TARGET_LOCKS 2
 
@@ -44,8 +44,6 @@ int target_reopen(struct target *t, struct err *e) WARN_UNUSED;
 pid_t target_tracer(pid_t pid, pid_t tid, char name[TRACER_NAME]);
 /* -EBUSY: it is traced by somebody, who is named. */
 int target_check_tracer(const struct target *t, struct err *e) WARN_UNUSED;
-/* -EAGAIN: one of its threads is, by another process. */
-int thread_check_tracer(pid_t pid, pid_t tid, struct err *e) WARN_UNUSED;
 void target_close(struct target *t);
 /* What its pidfd tells: the process is gone, or a zombie. */
 bool target_has_ended(const struct target *t);
@@ -57,9 +55,6 @@ bool target_same_program(const struct target *t);
 bool target_has_execed(const struct target *t);
 /* Explains a ptrace EPERM: which rule, what would help. Appends to e. */
 void target_explain_permission(const struct target *t, struct err *e);
-
-/* A field of /proc/PID/stat counted from 1 as in proc(5), from 3 on; -ESRCH. */
-int process_stat(pid_t pid, unsigned field, uint64_t *value, struct err *e) WARN_UNUSED;
 
 /* Its memory in bytes, as /proc/PID/status has it: cheap, also for huge targets. */
 struct memory_use {
@@ -79,32 +74,6 @@ uint64_t target_private_bytes(const struct target *t);
 
 /* CPU time of all its threads since it began, those that have ended included; 0 if it has ended. */
 uint64_t target_cpu_ns(const struct target *t);
-
-struct thread_info {
-	pid_t tid;
-	bool filtered; /* has a seccomp filter */
-	bool strict;   /* in seccomp's strict mode, in which the kernel also forbids the cycle counter */
-	bool first;    /* the one that the program began with */
-	bool sleeping;
-	char state;               /* R S D T t Z … of /proc/PID/task/TID/stat */
-	struct blocked_call call; /* that it sleeps in; number -1 and zeros: it runs */
-	enum stop_effect effect;  /* on that */
-};
-
-/* Fills in the rest for info->tid. */
-void thread_look(pid_t pid, struct thread_info *info);
-
-/* Also true while it waits, as a zombie, for its last rites. */
-bool thread_has_ended(pid_t pid, pid_t tid);
-/* When it began, in the clock ticks since boot of proc(5); UINT64_MAX: it has ended. */
-uint64_t thread_birth_ticks(pid_t pid, pid_t tid);
-/* How many threads run or want to, on the whole machine; 0 unknown. */
-unsigned long runnable_threads(void);
-/*
- * -ETIMEDOUT, for a thread that was asked to stop, with what its state tells of the reason. A running thread stops at
- * once: one that is ready to run waits for its turn.
- */
-int thread_did_not_stop(pid_t pid, pid_t tid, struct err *e) WARN_UNUSED;
 
 /*
  * The numbers of all threads, those that have ended but are not gone among them; *list is malloc'ed. Left out are those

@@ -17,7 +17,7 @@ bool task_has_memory(pid_t pid, pid_t tid)
 	unsigned long long bytes;
 
 	snprintf(path, sizeof path, "/proc/%d/task/%d/stat", pid, tid);
-	if (whole_text(path, text, sizeof text) < 0)
+	if (whole_io_text(path, text, sizeof text) < 0)
 		return false;
 	const char *rest = strrchr(text, ')');
 	if (!rest ||

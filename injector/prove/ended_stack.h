@@ -15,7 +15,7 @@
 #define MEMATTACH_ENDED_STACK_H
 
 #include "maps/maps.h"
-#include "process/target_memory.h"
+#include "process/target_read.h"
 #include "prove/thread_stack.h"
 
 /*

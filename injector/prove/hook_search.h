@@ -17,7 +17,7 @@
 
 #include "search/page_scan.h"
 #include "process/target.h"
-#include "process/target_memory.h"
+#include "process/target_read.h"
 #include "prove/thread_stack.h"
 
 struct hook_search {

@@ -9,6 +9,7 @@
 #include "arch/registers.h"
 #include "arch/thread_start.h"
 #include "base/cleanup.h"
+#include "process/proc_stat.h"
 #include "process/clone_vm.h"
 #include "control.h"
 #include "base/grow.h"
@@ -92,7 +93,7 @@ static bool came_to_start(const struct examination *x)
 		return false;
 	if (thread_start_is(x->q->memory, x->pc))
 		return true;
-	return process_stat(x->q->target->pid, START_STACK, &start_stack, &ignored) == 0 && start_stack &&
+	return proc_stat_number(x->q->target->pid, START_STACK, &start_stack, &ignored) == 0 && start_stack &&
 	       x->sp + FIRST_FRAME_BYTES >= start_stack && x->sp <= start_stack + FIRST_FRAME_POPPED;
 }
 
@@ -200,7 +201,7 @@ static void visit(void *context, pid_t tid, struct tracee *t, int rc, const stru
  * be visited. */
 static size_t look_from_outside(struct round *r, pid_t *tids, size_t count)
 {
-	const uint64_t deadline_ns = monotonic_ns() + 10 * SLEEPER_AWAIT_NS;
+	const uint64_t deadline_ns = clock_monotonic_ns() + 10 * SLEEPER_AWAIT_NS;
 	size_t kept = 0;
 
 	for (size_t i = 0; i < count; i++) {
@@ -357,7 +358,7 @@ static int wait_for_sharers(const struct quiesce *q, uint64_t deadline_ns, struc
 	int rc = clone_vm_find(q->target, &others, &count, e);
 	for (size_t i = 0; i < count && rc == 0; i++)
 		for (; rc == 0 && clone_vm_is_one(q->target, others[i]); nanosleep(&pause, NULL))
-			if (monotonic_ns() >= deadline_ns || watchdog_asked_twice())
+			if (clock_monotonic_ns() >= deadline_ns || watchdog_asked_twice())
 				rc = err_set(e, EBUSY,
 				             "process %d, a child of vfork or clone, still runs in its memory",
 				             others[i]);
@@ -370,7 +371,7 @@ static int add_turns(const struct quiesce *q, uint64_t *deadline_ns, struct err 
 {
 	AUTO_FREE pid_t *tids = NULL;
 	size_t count = 0;
-	unsigned long others = runnable_threads();
+	unsigned long others = thread_runnable_count();
 
 	int rc = target_tids(q->target, &tids, &count, e);
 	*deadline_ns += (count > others ? count : others) * TURN_NS;
@@ -396,7 +397,7 @@ int quiesce_wait(const struct quiesce *q, uint64_t deadline_ns, struct err *e)
 		rc = tracer_run(examine_round, &all);
 		if (rc < 0 || (all.left == 0 && all.fresh == 0))
 			break;
-		if (all.left && monotonic_ns() >= deadline_ns) {
+		if (all.left && clock_monotonic_ns() >= deadline_ns) {
 			rc = -EBUSY;
 			break;
 		}

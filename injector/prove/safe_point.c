@@ -125,7 +125,7 @@ static int add_allocator_clusters(struct safe_points *s, const struct elf_module
 			continue;
 		list[count].start = m->bias + sym->st_value;
 		list[count].end = list[count].start + (sym->st_size ? sym->st_size : 1);
-		list[count++].allocation = is_allocation_symbol(elf_module_symbol_name(m, (uint32_t)i));
+		list[count++].allocation = catalogue_is_allocation_symbol(elf_module_symbol_name(m, (uint32_t)i));
 	}
 	qsort(list, count, sizeof *list, by_start);
 	for (size_t i = 0; i < count && rc == 0; i++) {
@@ -158,7 +158,7 @@ static int add_allocation_functions(struct safe_points *s, const struct elf_modu
 		const Elf64_Sym *sym = &m->symbols[i];
 		uint64_t start = m->bias + sym->st_value;
 		if (sym->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(sym->st_info) == STT_FUNC &&
-		    is_allocation_symbol(elf_module_symbol_name(m, (uint32_t)i)))
+		    catalogue_is_allocation_symbol(elf_module_symbol_name(m, (uint32_t)i)))
 			rc = safe_points_add(s, start, start + (sym->st_size ? sym->st_size : 1), "the allocator", e);
 	}
 	return rc;
@@ -174,7 +174,7 @@ static int add_allocator_code(struct safe_points *s, const struct libc *libc, co
 	if (!m->eh_frame_hdr.address)
 		return add_allocator_clusters(s, m, e);
 	module_file_open(&file, m, memory, maps);
-	int rc = allocator_code_find(&code, &file, is_allocator_symbol, libc->module, e);
+	int rc = allocator_code_find(&code, &file, catalogue_is_allocator_symbol, libc->module, e);
 	module_file_close(&file);
 	if (rc < 0)
 		return rc;

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "process/target_memory.h"
+#include "process/target_read.h"
 
 #define STACK_RED_ZONE_BYTES 128u /* below the stack pointer that are alive, too */
 

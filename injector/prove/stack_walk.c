@@ -6,7 +6,7 @@
 
 #include "arch/registers.h"
 #include "arch/signal_frame.h"
-#include "arch/code_references.h"
+#include "arch/code.h"
 #include "arch/rule_encode.h"
 
 #define PAGE 4096u
@@ -108,7 +108,7 @@ static uint32_t rule_in_stub(const struct stack_walk *w, const struct place *at,
 	for (uint64_t into = at->pc % STUB_ALIGNMENT; !at->is_return && into < sizeof code; into += STUB_ALIGNMENT)
 		if (target_read(w->memory, at->pc - into, code, sizeof code, &ignored) == 0 &&
 		    code_is_stub(code, sizeof code))
-			return unwind_rule_in_stub(at->pc);
+			return rule_encode_in_stub(at->pc);
 	return rule;
 }
 

@@ -11,7 +11,7 @@
 #define MEMATTACH_THREAD_STACK_H
 
 #include "maps/maps.h"
-#include "process/target_memory.h"
+#include "process/target_read.h"
 
 struct thread_stack {
 	uint64_t start; /* above the guard */

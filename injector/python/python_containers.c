@@ -41,7 +41,7 @@ static uint64_t index_bytes(const struct python_release *r, const uint8_t *head)
 	return !slots || slots > PYTHON_DICT_SLOTS_MAX || slots & (slots - 1) ? 0 : slots <= 0xff ? slots : 2 * slots;
 }
 
-static int find_entries(struct python_view *v, uint64_t dict, struct entries *found, struct err *e)
+static int allocator_entries_find(struct python_view *v, uint64_t dict, struct entries *found, struct err *e)
 {
 	const struct python_release *r = v->release;
 	uint8_t head[HEAD_MAX];
@@ -99,7 +99,7 @@ int python_dict_find(struct python_view *v, uint64_t dict, const char *key, uint
 {
 	struct entries at;
 
-	int rc = find_entries(v, dict, &at, e);
+	int rc = allocator_entries_find(v, dict, &at, e);
 	return rc ? rc : search(v, &at, key, value, e);
 }
 

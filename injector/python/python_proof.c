@@ -341,8 +341,8 @@ static int check_self(const struct prover *pr, struct err *e)
 	return 0;
 }
 
-void python_prove(struct python_proof *p, const struct python_runtime *runtime, const struct modules *modules,
-                  const struct maps *maps, const struct target_memory *tm, unsigned looks)
+void python_proof_make(struct python_proof *p, const struct python_runtime *runtime, const struct modules *modules,
+                       const struct maps *maps, const struct target_memory *tm, unsigned looks)
 {
 	const char *refusal = python_version_refusal(&runtime->version);
 	struct prover pr = { .p = p, .maps = maps, .looks = looks };

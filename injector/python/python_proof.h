@@ -66,8 +66,8 @@ struct python_proof {
  * Never fails: what does not succeed is a reason. tm is read with a budget of its own. What is not right is looked at
  * so often, at least once; the pauses between double. python_proof_done afterwards.
  */
-void python_prove(struct python_proof *p, const struct python_runtime *runtime, const struct modules *modules,
-                  const struct maps *maps, const struct target_memory *tm, unsigned looks);
+void python_proof_make(struct python_proof *p, const struct python_runtime *runtime, const struct modules *modules,
+                       const struct maps *maps, const struct target_memory *tm, unsigned looks);
 void python_proof_done(struct python_proof *p);
 
 #endif

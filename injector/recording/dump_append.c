@@ -22,7 +22,7 @@ uint64_t dump_append_room(const struct dump_writer *w)
 
 static int read_header(int fd, struct dump_header *h, struct stat *st, struct err *e)
 {
-	if (fstat(fd, st) || !pread_all(fd, h, sizeof *h, 0))
+	if (fstat(fd, st) || !whole_io_pread(fd, h, sizeof *h, 0))
 		return err_sys(e, "cannot read the dump again");
 	return h->region_count < DUMP_REGION_MAX ? 0
 	                                         : err_set(e, ENOSPC, "the dump has as many regions as it can have");
@@ -34,9 +34,9 @@ static int write_region(int fd, const struct dump_header *h, const struct dump_r
 	uint32_t count = h->region_count + 1;
 	uint64_t at = offsetof(struct dump_header, regions) + h->region_count * sizeof *r;
 
-	if (!pwrite_all(fd, symbols, symbols->bytes, r->offset) || ftruncate(fd, (off_t)(r->offset + r->bytes)) ||
-	    !pwrite_all(fd, r, sizeof *r, at) ||
-	    !pwrite_all(fd, &count, sizeof count, offsetof(struct dump_header, region_count)))
+	if (!whole_io_pwrite(fd, symbols, symbols->bytes, r->offset) || ftruncate(fd, (off_t)(r->offset + r->bytes)) ||
+	    !whole_io_pwrite(fd, r, sizeof *r, at) ||
+	    !whole_io_pwrite(fd, &count, sizeof count, offsetof(struct dump_header, region_count)))
 		return err_sys(e, "cannot write them");
 	return 0;
 }

@@ -40,7 +40,7 @@ static void header_of_writer(const struct dump_source *source, struct dump_heade
 {
 	const struct dump_writer *w = source->context;
 	/* Pairs with the release in dump_writer.c: a child sees regions that memattach has added since it was made. */
-	uint32_t count = atomic_load_explicit(atomic32(&w->own->region_count), memory_order_acquire);
+	uint32_t count = atomic_load_explicit(atomic_u32(&w->own->region_count), memory_order_acquire);
 
 	*h = *w->own;
 	h->region_count = count;
@@ -50,7 +50,7 @@ static void header_of_writer(const struct dump_source *source, struct dump_heade
 	h->frees_unseen_bytes = w->shared->frees_unseen_bytes;
 	h->state = dump_writer_state(w);
 	if (h->state == DUMP_STATE_RUNNING)
-		h->clock_latest = dump_clock_now();
+		h->clock_latest = clock_dump_now();
 	h->lease_realtime_ns += source->longer_ns;
 }
 
@@ -106,7 +106,7 @@ static int write_sparse(const struct copy *c, const char *data, size_t bytes, ui
 	for (size_t begin = 0, end; begin < bytes; begin = end + HOLE_BYTES) {
 		for (end = begin; end < bytes && !is_zero(data + end, piece_at(end, bytes));)
 			end += piece_at(end, bytes);
-		if (end > begin && !pwrite_all(c->fd, data + begin, end - begin, offset + begin))
+		if (end > begin && !whole_io_pwrite(c->fd, data + begin, end - begin, offset + begin))
 			return err_sys(e, "cannot write the dump");
 	}
 	return 0;
@@ -281,7 +281,7 @@ int dump_copy(const struct dump_source *source, int fd, struct err *e)
 		rc = copy_kind(c, rest[i], 0, e);
 	if (rc < 0)
 		return rc;
-	if (!pwrite_all(fd, &c->header, sizeof c->header, 0) || ftruncate(fd, (off_t)file_bytes(&c->header)) < 0)
+	if (!whole_io_pwrite(fd, &c->header, sizeof c->header, 0) || ftruncate(fd, (off_t)file_bytes(&c->header)) < 0)
 		return err_sys(e, "cannot write the dump");
 	return 0;
 }

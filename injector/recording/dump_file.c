@@ -53,7 +53,7 @@ static int take_name(struct dump_file *f, struct err *e)
 	if (fd < 0)
 		return err_sys(e, "cannot create the dump %s", f->path);
 	owner_give(fd);
-	int rc = file_identify(fd, "", &f->result->ours);
+	int rc = file_identity_read(fd, "", &f->result->ours);
 	f->result->coming = f->result->ours;
 	return rc < 0 ? err_set(e, -rc, "cannot look at the dump %s: %s", f->path, strerror(-rc)) : 0;
 }
@@ -108,13 +108,13 @@ static int whose_name(const struct dump_file *f)
 	struct dump_file_result *r = f->result;
 	struct file_identity there;
 
-	int rc = file_identify(f->directory, r->name, &there);
+	int rc = file_identity_read(f->directory, r->name, &there);
 	if (rc < 0)
 		return rc == -ENOENT ? 0 : rc;
 	/* A copy that was ended just after it was put there. */
-	if (file_is_same(&there, &r->coming))
+	if (file_identity_same(&there, &r->coming))
 		r->ours = r->coming;
-	return file_is_same(&there, &r->ours) ? 1 : -EEXIST;
+	return file_identity_same(&there, &r->ours) ? 1 : -EEXIST;
 }
 
 /* ---- in the child ---- */
@@ -147,7 +147,7 @@ static int replace(struct dump_file *f, int fd, struct err *e)
 static int put_in_place(struct dump_file *f, int fd, struct err *e)
 {
 	int whose = whose_name(f);
-	int rc = file_identify(fd, "", &f->result->coming);
+	int rc = file_identity_read(fd, "", &f->result->coming);
 
 	if (rc < 0)
 		return err_set(e, -rc, "cannot look at the dump: %s", strerror(-rc));
@@ -212,7 +212,7 @@ static int begin(struct dump_file *f, struct dump_source *source, bool waited_fo
 	source->copied = &f->result->copied;
 	extend_lease(f, source);
 	f->begun_at = time(NULL);
-	f->begun_ns = monotonic_ns();
+	f->begun_ns = clock_monotonic_ns();
 	new_file_choose_name(&f->coming);
 	pid_t child = child_start(0);
 	if (child == 0)
@@ -231,7 +231,7 @@ static void plan_next(struct dump_file *f, const struct rusage *used)
 	f->interval_ns = by_bytes > by_time ? by_bytes : by_time;
 	if (f->interval_ns < INTERVAL_NS)
 		f->interval_ns = INTERVAL_NS;
-	f->due_ns = monotonic_ns() + f->interval_ns;
+	f->due_ns = clock_monotonic_ns() + f->interval_ns;
 }
 
 /* A name that had to be changed is shown from now on. */
@@ -286,7 +286,7 @@ int dump_file_tick(struct dump_file *f, const struct dump_writer *w, struct err 
 
 	if (f->child)
 		return poll_child(f, e);
-	uint64_t now = monotonic_ns();
+	uint64_t now = clock_monotonic_ns();
 	if (now < f->due_ns)
 		return 0;
 	f->state = state_of(w);
@@ -335,7 +335,7 @@ void dump_file_abort(struct dump_file *f)
 	child_end(f->child);
 	remove_aside(f, remove_temporary);
 	f->child = 0;
-	f->due_ns = monotonic_ns();
+	f->due_ns = clock_monotonic_ns();
 }
 
 void dump_file_discard(struct dump_file *f)
@@ -386,10 +386,10 @@ int dump_file_reopen(const struct dump_file *f, int flags)
 	AUTO_CLOSE int fd = openat(f->directory, f->result->name, O_PATH | O_CLOEXEC | O_NOFOLLOW);
 	char path[40];
 
-	int rc = fd < 0 ? -errno : file_identify(fd, "", &there);
+	int rc = fd < 0 ? -errno : file_identity_read(fd, "", &there);
 	if (rc < 0)
 		return rc;
-	if (!file_is_same(&there, &f->result->ours))
+	if (!file_identity_same(&there, &f->result->ours))
 		return -EEXIST;
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	int opened = open(path, flags | O_CLOEXEC);

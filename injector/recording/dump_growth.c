@@ -81,7 +81,7 @@ static int add_arena(struct dump_writer *w, uint64_t bytes, struct err *e)
 static uint64_t stacks_used(const struct dump_writer *w, const struct dump_region *r)
 {
 	struct dump_arena *arena = dump_writer_at(w, r->offset);
-	uint64_t used = atomic_load_explicit(atomic64(&arena->used), memory_order_relaxed);
+	uint64_t used = atomic_load_explicit(atomic_u64(&arena->used), memory_order_relaxed);
 
 	return used < r->bytes ? used : r->bytes;
 }
@@ -121,7 +121,7 @@ static int grow_history(struct dump_writer *w, struct err *e)
 	uint64_t blocks = capacity_of(w, DUMP_REGION_HISTORY, &last);
 	uint64_t limit = w->max_bytes / 4 < HISTORY_BYTES_MAX ? w->max_bytes / 4 : HISTORY_BYTES_MAX;
 
-	if (atomic_load_explicit(atomic64(&w->shared->history_next), memory_order_relaxed) <= blocks / 2 ||
+	if (atomic_load_explicit(atomic_u64(&w->shared->history_next), memory_order_relaxed) <= blocks / 2 ||
 	    (blocks + last->entries * 2) * DUMP_HISTORY_BLOCK_BYTES > limit)
 		return 0;
 	return dump_writer_add_region(w, DUMP_REGION_HISTORY, last->entries * 2 * DUMP_HISTORY_BLOCK_BYTES,
@@ -142,7 +142,7 @@ static int try_to_grow(struct dump_writer *w, bool *is_full, int (*grow)(struct 
 	*is_full = true;
 	if (why.code != ENOMEM)
 		return err_set(e, ENOSPC, "%s: %s", why.text, what);
-	w->short_until_ns = monotonic_ns() + SHORT_NS;
+	w->short_until_ns = clock_monotonic_ns() + SHORT_NS;
 	if (w->said_short)
 		return 0;
 	w->said_short = true;
@@ -151,7 +151,7 @@ static int try_to_grow(struct dump_writer *w, bool *is_full, int (*grow)(struct 
 
 static void try_again_later(struct dump_writer *w)
 {
-	if (!w->short_until_ns || monotonic_ns() < w->short_until_ns)
+	if (!w->short_until_ns || clock_monotonic_ns() < w->short_until_ns)
 		return;
 	w->live_full = w->stacks_full = w->index_full = w->history_full = false;
 	w->short_until_ns = 0;

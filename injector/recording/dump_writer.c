@@ -102,9 +102,9 @@ int dump_writer_add_region(struct dump_writer *w, uint32_t kind, uint64_t bytes,
 		w->arenas[kind] = (struct writer_arena){ w->used, bytes, 0 };
 	w->used += bytes;
 	/* Acquired by a child that copies (dump_copy.c). */
-	atomic_store_explicit(atomic32(&own->region_count), count + 1, memory_order_release);
+	atomic_store_explicit(atomic_u32(&own->region_count), count + 1, memory_order_release);
 	/* Acquired by the payload (regions.c) and by readers. */
-	atomic_store_explicit(atomic32(&w->shared->region_count), count + 1, memory_order_release);
+	atomic_store_explicit(atomic_u32(&w->shared->region_count), count + 1, memory_order_release);
 	return 0;
 }
 
@@ -188,7 +188,7 @@ static int arena_take(struct dump_writer *w, uint32_t kind, uint64_t bytes, void
 	*record = dump_writer_at(w, *offset);
 	arena->used += bytes;
 	struct dump_arena *shown = dump_writer_at(w, arena->offset);
-	atomic_store_explicit(atomic64(&shown->used), arena->used, memory_order_release);
+	atomic_store_explicit(atomic_u64(&shown->used), arena->used, memory_order_release);
 	return 0;
 }
 
@@ -223,7 +223,7 @@ static int sealed_memory(uint64_t bytes, struct err *e)
 	if (fchmod(fd, 0600) < 0 || ftruncate(fd, (off_t)bytes) < 0 ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
 		return err_sys(e, "cannot prepare the memory of the dump");
-	return steal_fd(&fd);
+	return cleanup_steal_fd(&fd);
 }
 
 static int map_memory(struct dump_writer *w, struct err *e)
@@ -261,7 +261,7 @@ int dump_writer_create(struct dump_writer *w, const struct dump_writer_options *
 	h->max_overhead_ppm = (uint32_t)(options->max_overhead * 1e6 + 0.5);
 	h->max_bytes = w->max_bytes;
 	h->rate_bytes = h->first_rate_bytes = options->rate_bytes;
-	h->clock_start = h->clock_latest = dump_clock_now();
+	h->clock_start = h->clock_latest = clock_dump_now();
 	gethostname(h->host, sizeof h->host - 1);
 	int rc = map_memory(w, e);
 	if (rc == 0)
@@ -301,7 +301,7 @@ void dump_writer_close(struct dump_writer *w)
 void dump_writer_count(struct dump_writer *w, enum dump_counter counter, uint64_t n)
 {
 	/* The first row is for all; others may add to it at the same time. */
-	atomic_fetch_add_explicit(atomic64(&w->shared->counters[0][counter]), n, memory_order_relaxed);
+	atomic_fetch_add_explicit(atomic_u64(&w->shared->counters[0][counter]), n, memory_order_relaxed);
 }
 
 uint64_t dump_writer_counter(const struct dump_writer *w, enum dump_counter counter)
@@ -309,7 +309,7 @@ uint64_t dump_writer_counter(const struct dump_writer *w, enum dump_counter coun
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; i < DUMP_COUNTER_SHARDS; i++)
-		sum += atomic_load_explicit(atomic64(&w->shared->counters[i][counter]), memory_order_relaxed);
+		sum += atomic_load_explicit(atomic_u64(&w->shared->counters[i][counter]), memory_order_relaxed);
 	return sum;
 }
 
@@ -323,7 +323,7 @@ void dump_writer_unkept(struct dump_writer *w, uint32_t stack)
 		    offset > r->offset + r->bytes - sizeof(struct dump_stack))
 			continue;
 		struct dump_stack *record = dump_writer_at(w, offset);
-		atomic_fetch_add_explicit(atomic64(&record->unkept), 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(atomic_u64(&record->unkept), 1, memory_order_relaxed);
 		return;
 	}
 }
@@ -331,7 +331,7 @@ void dump_writer_unkept(struct dump_writer *w, uint32_t stack)
 void dump_writer_renew(struct dump_writer *w, uint64_t lease_ns)
 {
 	struct dump_header *own = w->own, *shared = w->shared;
-	struct dump_clock now = dump_clock_now();
+	struct dump_clock now = clock_dump_now();
 	uint64_t elapsed_ns = now.monotonic_ns - own->clock_start.monotonic_ns;
 
 	/* The recorder has stopped by itself: the clock tells until when it recorded. */
@@ -343,13 +343,13 @@ void dump_writer_renew(struct dump_writer *w, uint64_t lease_ns)
 	own->lease_realtime_ns = now.realtime_ns + lease_ns;
 	own->lease_stamp = now.stamp + (uint64_t)((double)lease_ns * ticks_per_ns);
 	own->lease_sequence += 2;
-	atomic_store_explicit(atomic32(&shared->lease_sequence), own->lease_sequence - 1, memory_order_relaxed);
+	atomic_store_explicit(atomic_u32(&shared->lease_sequence), own->lease_sequence - 1, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);
 	shared->clock_latest = now;
-	atomic_store_explicit(atomic32(&shared->lease_sequence), own->lease_sequence, memory_order_release);
+	atomic_store_explicit(atomic_u32(&shared->lease_sequence), own->lease_sequence, memory_order_release);
 	shared->lease_realtime_ns = own->lease_realtime_ns;
 	/* Read by the payload without order: only its value matters. */
-	atomic_store_explicit(atomic64(&shared->lease_stamp), own->lease_stamp, memory_order_relaxed);
+	atomic_store_explicit(atomic_u64(&shared->lease_stamp), own->lease_stamp, memory_order_relaxed);
 }
 
 void dump_writer_end_lease(struct dump_writer *w)
@@ -357,7 +357,7 @@ void dump_writer_end_lease(struct dump_writer *w)
 	const uint64_t long_ago = 1; /* 0 would mean that there is none */
 
 	w->own->lease_stamp = long_ago;
-	atomic_store_explicit(atomic64(&w->shared->lease_stamp), long_ago, memory_order_relaxed);
+	atomic_store_explicit(atomic_u64(&w->shared->lease_stamp), long_ago, memory_order_relaxed);
 }
 
 void dump_writer_set_state(struct dump_writer *w, enum dump_state state, int detail)
@@ -365,15 +365,15 @@ void dump_writer_set_state(struct dump_writer *w, enum dump_state state, int det
 	struct dump_header *own = w->own, *shared = w->shared;
 
 	if (state == DUMP_STATE_RUNNING)
-		own->clock_start = own->clock_latest = shared->clock_start = shared->clock_latest = dump_clock_now();
+		own->clock_start = own->clock_latest = shared->clock_start = shared->clock_latest = clock_dump_now();
 	own->state = state;
 	own->end_detail = shared->end_detail = detail;
-	atomic_store_explicit(atomic32(&shared->state), state, memory_order_release);
+	atomic_store_explicit(atomic_u32(&shared->state), state, memory_order_release);
 }
 
 enum dump_state dump_writer_state(const struct dump_writer *w)
 {
-	uint32_t said = atomic_load_explicit(atomic32(&w->shared->state), memory_order_acquire);
+	uint32_t said = atomic_load_explicit(atomic_u32(&w->shared->state), memory_order_acquire);
 
 	return said == DUMP_STATE_ABANDONED ? DUMP_STATE_ABANDONED : (enum dump_state)w->own->state;
 }
@@ -408,7 +408,7 @@ static int add_long_record(struct dump_writer *w, uint32_t kind, const void *fix
 	memcpy((char *)record + 4, (const char *)fixed + 4, fixed_bytes - 4);
 	if (more_bytes)
 		memcpy((char *)record + fixed_bytes, more, more_bytes);
-	atomic_store_explicit(atomic32(record), (uint32_t)bytes, memory_order_release);
+	atomic_store_explicit(atomic_u32(record), (uint32_t)bytes, memory_order_release);
 	return 0;
 }
 
@@ -427,7 +427,7 @@ int dump_writer_module(struct dump_writer *w, const struct elf_module *m, uint32
 		.start = m->start,
 		.end = m->end,
 		.bias = m->bias,
-		.loaded_stamp = dump_clock_stamp(),
+		.loaded_stamp = clock_dump_stamp(),
 		.unwind_rows = rows,
 		.got_entries = entries,
 		.flags = flags | (m->is_main ? DUMP_MODULE_MAIN : 0) | (m->is_vdso ? DUMP_MODULE_VDSO : 0),
@@ -452,7 +452,7 @@ void dump_writer_module_gone(struct dump_writer *w, uint32_t id)
 		if (w->modules[i].id != id)
 			continue;
 		struct dump_module *record = dump_writer_at(w, w->modules[i].offset);
-		atomic_store_explicit(atomic64(&record->unloaded_stamp), dump_clock_stamp(), memory_order_relaxed);
+		atomic_store_explicit(atomic_u64(&record->unloaded_stamp), clock_dump_stamp(), memory_order_relaxed);
 		w->modules[i] = w->modules[--w->module_count];
 		return;
 	}
@@ -481,7 +481,7 @@ void dump_writer_python(struct dump_writer *w, uint32_t version, const struct du
 	memcpy(w->own->evaluators, evaluators, sizeof w->own->evaluators);
 	memcpy(w->shared->evaluators, evaluators, sizeof w->shared->evaluators);
 	w->own->python_version = version;
-	atomic_store_explicit(atomic32(&w->shared->python_version), version, memory_order_release);
+	atomic_store_explicit(atomic_u32(&w->shared->python_version), version, memory_order_release);
 }
 
 int dump_writer_path(struct dump_writer *w, const char *text, struct err *e)
@@ -547,18 +547,18 @@ void dump_writer_java_gone(struct dump_writer *w, uint64_t offset)
 {
 	struct dump_java_calls *record = dump_writer_at(w, offset);
 
-	atomic_store_explicit(atomic32(&record->gone), 1, memory_order_relaxed);
+	atomic_store_explicit(atomic_u32(&record->gone), 1, memory_order_relaxed);
 }
 
 void dump_writer_java_age(struct dump_writer *w, uint64_t age)
 {
 	w->own->java_age = age;
-	atomic_store_explicit(atomic64(&w->shared->java_age), age, memory_order_relaxed);
+	atomic_store_explicit(atomic_u64(&w->shared->java_age), age, memory_order_relaxed);
 }
 
 void dump_writer_java_behind(struct dump_writer *w, bool behind)
 {
-	atomic_store_explicit(atomic64(&w->shared->java_behind), behind, memory_order_release);
+	atomic_store_explicit(atomic_u64(&w->shared->java_behind), behind, memory_order_release);
 }
 
 static int keep_thinning(struct dump_writer *w, const struct dump_rate_change *change, struct err *e)
@@ -582,11 +582,11 @@ int dump_writer_rate(struct dump_writer *w, const struct dump_rate_change *chang
 		own->features &= ~DUMP_FEATURE_EXACT;
 	own->rate_bytes = change->new_bytes;
 	w->shared->features = own->features;
-	atomic_store_explicit(atomic64(&w->shared->rate_bytes), own->rate_bytes, memory_order_release);
+	atomic_store_explicit(atomic_u64(&w->shared->rate_bytes), own->rate_bytes, memory_order_release);
 	if (rc == 0 && change->thinned_bytes) {
 		own->thinnings = (uint32_t)++w->thinning_count;
 		/* Acquired by readers at their end: what is removed after this, they know of or read again. */
-		atomic_store_explicit(atomic32(&w->shared->thinnings), own->thinnings, memory_order_seq_cst);
+		atomic_store_explicit(atomic_u32(&w->shared->thinnings), own->thinnings, memory_order_seq_cst);
 	}
 	return rc;
 }

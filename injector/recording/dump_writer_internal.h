@@ -3,19 +3,8 @@
 #ifndef MEMATTACH_DUMP_WRITER_INTERNAL_H
 #define MEMATTACH_DUMP_WRITER_INTERNAL_H
 
-#include <stdatomic.h>
-
+#include "recording/atomic.h"
 #include "recording/dump_writer.h"
-
-static inline _Atomic uint64_t *atomic64(uint64_t *word)
-{
-	return (_Atomic uint64_t *)word;
-}
-
-static inline _Atomic uint32_t *atomic32(uint32_t *word)
-{
-	return (_Atomic uint32_t *)word;
-}
 
 /* An offset that memattach itself has handed out. */
 static inline void *dump_writer_at(const struct dump_writer *w, uint64_t offset)

@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-int file_identify(int directory, const char *name, struct file_identity *identity)
+int file_identity_read(int directory, const char *name, struct file_identity *identity)
 {
 	struct statx st;
 
@@ -19,7 +19,7 @@ int file_identify(int directory, const char *name, struct file_identity *identit
 	return 0;
 }
 
-bool file_is_same(const struct file_identity *a, const struct file_identity *b)
+bool file_identity_same(const struct file_identity *a, const struct file_identity *b)
 {
 	return a->major == b->major && a->minor == b->minor && a->inode == b->inode && a->born_s == b->born_s &&
 	       a->born_ns == b->born_ns;

@@ -15,7 +15,7 @@ struct file_identity {
 };
 
 /* Of an open file where name is "", else of what is there, links themselves included. -errno */
-int file_identify(int directory, const char *name, struct file_identity *identity);
-bool file_is_same(const struct file_identity *a, const struct file_identity *b);
+int file_identity_read(int directory, const char *name, struct file_identity *identity);
+bool file_identity_same(const struct file_identity *a, const struct file_identity *b);
 
 #endif

@@ -25,8 +25,8 @@ static int remove_ours(const struct kept_dump *d, struct err *e)
 	if (!directory)
 		return err_set(e, ENOMEM, "out of memory");
 	AUTO_CLOSE int fd = open(slash ? dirname(directory) : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int rc = fd < 0 ? -errno : file_identify(fd, name, &there);
-	if (rc == -ENOENT || (rc == 0 && !file_is_same(&there, &d->identity)))
+	int rc = fd < 0 ? -errno : file_identity_read(fd, name, &there);
+	if (rc == -ENOENT || (rc == 0 && !file_identity_same(&there, &d->identity)))
 		return 0;
 	if (rc < 0)
 		return err_set(e, -rc, "cannot look at %s, which is to be removed: %s", d->path, strerror(-rc));
@@ -51,7 +51,7 @@ int kept_dumps_add(struct kept_dumps *k, const char *path, const struct file_ide
 		return err_set(e, ENOMEM, "out of memory");
 	if (k->count >= k->limit)
 		rc = kept_dumps_remove_oldest(k, e);
-	k->list[k->count++] = (struct kept_dump){ .path = steal_pointer(&copy), .identity = *identity };
+	k->list[k->count++] = (struct kept_dump){ .path = cleanup_steal_pointer(&copy), .identity = *identity };
 	return rc;
 }
 

@@ -103,7 +103,7 @@ int thinner_make_room(struct dump_writer *w, uint64_t *rate, uint64_t *given_up,
 		return err_set(e, ERANGE, "there is no room for more live samples, and no larger rate");
 	const struct dump_rate_change change = {
 		.reason = DUMP_RATE_FULL,
-		.stamp = dump_clock_stamp(),
+		.stamp = clock_dump_stamp(),
 		.old_bytes = old,
 		.new_bytes = chosen > old ? chosen : old,
 		.thinned_bytes = chosen,

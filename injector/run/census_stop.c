@@ -107,7 +107,7 @@ static int while_stopped(struct stopping *s, const struct stop_all *all, struct 
 		rc = kernel_pointers_read(&s->kernel, &s->stop.words, &s->stop.word_count, e);
 	if (rc == 0 && s->no_memory)
 		rc = err_set(e, ENOMEM, "no memory for its registers");
-	return rc == 0 ? lost_settle(s->census, &s->stop, all->since_ns + s->longest_ns, e) : rc;
+	return rc == 0 ? census_lost_settle(s->census, &s->stop, all->since_ns + s->longest_ns, e) : rc;
 }
 
 static int attempt(void *context)
@@ -158,14 +158,16 @@ static bool is_only_unknown(int rc)
 /* What the kernel has is read once more meanwhile: epoll may tell of a million descriptors. */
 static bool takes_too_long(struct stopping *s)
 {
-	const uint64_t before = monotonic_ns();
+	const uint64_t before = clock_monotonic_ns();
 	struct err ignored;
 
 	(void)!kernel_pointers_read(&s->kernel, &s->stop.words, &s->stop.word_count, &ignored);
-	const uint64_t kernel_ns = monotonic_ns() - before, expected_ns = kernel_ns + lost_expected_ns(s->census);
+	const uint64_t kernel_ns = clock_monotonic_ns() - before,
+		       expected_ns = kernel_ns + census_lost_expected_ns(s->census);
 	if (expected_ns <= s->longest_ns)
 		return false;
-	lost_is_unknown(s->census, "it would be stopped for %.0f ms, more than --max-stop", (double)expected_ns / 1e6);
+	census_lost_is_unknown(s->census, "it would be stopped for %.0f ms, more than --max-stop",
+	                       (double)expected_ns / 1e6);
 	return true;
 }
 
@@ -182,11 +184,11 @@ int census_stop(struct census *c, uint64_t longest_ns, struct err *e)
 	if (rc == 0 && !takes_too_long(&s))
 		rc = try_moments(&s, e);
 	if (is_only_unknown(rc)) {
-		lost_is_unknown(c, "%s", e->text);
+		census_lost_is_unknown(c, "%s", e->text);
 		rc = 0;
 	}
 	if (rc == 0)
-		rc = lost_count(c, e);
+		rc = census_lost_count(c, e);
 	kernel_pointers_free(&s.kernel);
 	free(s.stop.words);
 	free(s.stop.threads);

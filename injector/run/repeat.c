@@ -79,7 +79,7 @@ static int await(struct repeater *r, pid_t child)
 {
 	AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, child, 0);
 
-	while (pidfd >= 0 && stop_signals_wait(&r->signals, pidfd, monotonic_ns() + LONG_NS) != WOKEN_BY_END) {
+	while (pidfd >= 0 && stop_signals_wait(&r->signals, pidfd, clock_monotonic_ns() + LONG_NS) != WOKEN_BY_END) {
 		int number = stop_signals_take(&r->signals);
 		if (number)
 			kill(child, number);
@@ -169,7 +169,7 @@ static bool sleep_until(struct repeater *r, uint64_t next_ns)
 	char text[STATUS_LINE_TIME];
 
 	for (;;) {
-		uint64_t now_ns = monotonic_ns();
+		uint64_t now_ns = clock_monotonic_ns();
 		if (now_ns >= next_ns)
 			return true;
 		uint64_t until_ns = status_line_wanted(r->s) && now_ns + SHOW_NS < next_ns ? now_ns + SHOW_NS : next_ns;
@@ -188,7 +188,7 @@ static bool sleep_until(struct repeater *r, uint64_t next_ns)
 
 static bool wait_for_next(struct repeater *r)
 {
-	uint64_t missed, next_ns = schedule_next(&r->schedule, monotonic_ns(), &missed);
+	uint64_t missed, next_ns = schedule_next(&r->schedule, clock_monotonic_ns(), &missed);
 
 	if (missed)
 		session_say(r->s, "memattach: the next session was due before this one was done; left out: %llu",
@@ -200,7 +200,7 @@ static bool wait_for_next(struct repeater *r)
 
 static int prepare(struct repeater *r, struct err *e)
 {
-	int rc = session_open(r->s, e);
+	int rc = inspect_open(r->s, e);
 
 	if (rc < 0)
 		return rc;
@@ -220,7 +220,7 @@ enum exit_status repeat_sessions(struct session *s)
 	struct repeater r = { .s = s,
 		              .signals = { .fd = -1 },
 		              .kept = { .limit = s->options.keep },
-		              .schedule = { .first_ns = monotonic_ns(), .period_ns = s->options.every_ns } };
+		              .schedule = { .first_ns = clock_monotonic_ns(), .period_ns = s->options.every_ns } };
 	struct err e;
 
 	if (prepare(&r, &e) < 0) {

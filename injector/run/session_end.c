@@ -9,7 +9,7 @@
 
 #define END_SHOWS_NS 100000000ull
 
-void session_complain(const struct session *s, const struct err *e)
+void session_end_complain(const struct session *s, const struct err *e)
 {
 	say_error(s->options.pid, "%s", e->text);
 }
@@ -17,11 +17,11 @@ void session_complain(const struct session *s, const struct err *e)
 enum session_life session_life_after(const struct session *s, int rc)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
-	uint64_t deadline_ns = monotonic_ns() + END_SHOWS_NS;
+	uint64_t deadline_ns = clock_monotonic_ns() + END_SHOWS_NS;
 	bool execed;
 
 	while (!(execed = target_has_execed(&s->target)) && rc < 0 && target_alive(&s->target) &&
-	       monotonic_ns() < deadline_ns) {
+	       clock_monotonic_ns() < deadline_ns) {
 		nanosleep(&pause, NULL);
 		let_go_look();
 	}
@@ -30,7 +30,7 @@ enum session_life session_life_after(const struct session *s, int rc)
 	return rc < 0 && !target_alive(&s->target) ? SESSION_HAS_ENDED : SESSION_GOES_ON;
 }
 
-enum exit_status session_tell_detached(struct session *s)
+enum exit_status session_end_tell_detached(struct session *s)
 {
 	char words[PATCHED_WORDS_TEXT];
 

@@ -8,6 +8,7 @@
 #include "choose/chosen.h"
 #include "choose/container_image.h"
 #include "host/watchdog.h"
+#include "process/proc_stat.h"
 #include "run/steps/inspect.h"
 #include "run/steps/java_session.h"
 #include "run/reports/live_child.h"
@@ -64,9 +65,9 @@ static int create_dump(struct session *s, struct err *e)
 	container_image_find(h->cgroup, h->image, sizeof h->image);
 	memcpy(h->program, s->target.program, sizeof h->program - 1);
 	if (getrandom(&h->session_id, sizeof h->session_id, 0) != sizeof h->session_id)
-		h->session_id = monotonic_ns();
+		h->session_id = clock_monotonic_ns();
 	dump_writer_python(&s->recording.dump, s->python.layout.version, s->python.evaluators);
-	rc = process_stat(getpid(), 22, &h->injector_start_ticks, e);
+	rc = proc_stat_number(getpid(), 22, &h->injector_start_ticks, e);
 	dump_writer_publish(&s->recording.dump);
 	return rc;
 }
@@ -75,22 +76,22 @@ int session_prepare(struct session *s, struct err *e)
 {
 	pid_t holder;
 
-	int rc = session_open(s, e);
+	int rc = inspect_open(s, e);
 	if (rc == 0)
 		rc = session_lock_take(&s->target, &holder, e);
 	if (rc == 0)
-		rc = session_inspect(s, e);
+		rc = inspect_session(s, e);
 	if (rc == 0)
-		rc = session_settle(s, e);
+		rc = old_stub_settle(s, e);
 	if (rc == 0 && s->payload.base)
 		rc = watchdog_start(s->target.pid, e);
 	if (rc == 0)
 		rc = other_session_make_way(s, e);
 	if (rc == 0)
-		rc = session_prepare_plan(s, e);
+		rc = look_ahead_plan(s, e);
 	if (rc == 0) {
-		session_find_python(s);
-		session_find_java(s);
+		python_session_find(s);
+		java_session_find(s);
 	}
 	if (rc == 0 && s->options.verbose)
 		session_say_lines(s, s->python.details);
@@ -112,8 +113,8 @@ int session_prepare(struct session *s, struct err *e)
 	if (rc == 0)
 		rc = session_reports_open(s, e);
 	if (rc == 0)
-		rc = session_record_modules(s, 1, e);
+		rc = record_modules(s, 1, e);
 	if (rc == 0)
-		session_record_paths(s);
+		record_paths(s);
 	return rc < 0 ? rc : session_file_create(s, e);
 }

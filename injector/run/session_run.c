@@ -71,7 +71,7 @@ static void complain_of_end(const struct session *s, const struct err *why, enum
 	else if (life == SESSION_HAS_ENDED)
 		say_error(s->options.pid, "%s has ended", s->target.comm);
 	else
-		session_complain(s, why);
+		session_end_complain(s, why);
 }
 
 /* Undoes an attach that stopped half way. */
@@ -87,7 +87,7 @@ static struct session_result give_up(struct session *s, const struct err *why)
 		complain_of_end(s, why, life);
 	/* One that has ended, perhaps while it was detached from, needs nothing more. */
 	if (s->touched && s->payload.base && target_alive(&s->target) && target_same_program(&s->target) &&
-	    session_detach(s, &e) < 0 && target_alive(&s->target) && target_same_program(&s->target)) {
+	    detach_session(s, &e) < 0 && target_alive(&s->target) && target_same_program(&s->target)) {
 		say_error(s->target.pid,
 		          "the payload could not be taken out again: %s; finish with memattach --detach -p %d", e.text,
 		          s->target.pid);
@@ -110,7 +110,7 @@ static void tell_of_oom_killer(struct session *s)
 		return;
 	session_say(s, "%s", text);
 	if (dump_writer_note(&s->recording.dump, DUMP_NOTE_OTHER, text, &e) < 0)
-		session_complain(s, &e);
+		session_end_complain(s, &e);
 }
 
 static enum exit_status finish_dead(struct session *s, enum session_end end, int detail)
@@ -122,7 +122,7 @@ static enum exit_status finish_dead(struct session *s, enum session_end end, int
 	s->outcome.residue = NULL;
 	changes_all_gone(&s->changes);
 	dump_writer_renew(&s->recording.dump, 0);
-	session_end_java(s);
+	java_session_end(s);
 	if (end == SESSION_END_KILLED) {
 		dump_writer_set_state(&s->recording.dump, DUMP_STATE_KILLED, detail);
 		session_say(s, "%d (%s) was ended by signal %d (%s) during the session", s->target.pid, s->target.comm,
@@ -146,7 +146,7 @@ static enum exit_status finish_dead(struct session *s, enum session_end end, int
 	if ((end == SESSION_END_KILLED && detail == SIGKILL) || (end == SESSION_END_EXITED && detail < 0))
 		tell_of_oom_killer(s);
 	if (receipt_write(s, &e) < 0)
-		session_complain(s, &e);
+		session_end_complain(s, &e);
 	return EXIT_DONE;
 }
 
@@ -157,18 +157,18 @@ static enum exit_status finish(struct session *s)
 
 	if (target_has_execed(&s->target))
 		return finish_dead(s, SESSION_END_EXECED, 0);
-	if (session_record_threads(s, true, &e) < 0 && s->options.verbose)
-		session_complain(s, &e);
-	session_record_paths(s);
+	if (record_threads(s, true, &e) < 0 && s->options.verbose)
+		session_end_complain(s, &e);
+	record_paths(s);
 	dump_writer_private(&s->recording.dump, target_private_bytes(&s->target));
 	rate_control_note_cost(s);
 	/* The recording ends here; how long the detach takes is no part of it. */
 	dump_writer_renew(&s->recording.dump, SESSION_LEASE_NS);
 	dump_writer_end_lease(&s->recording.dump);
-	session_name_java(s, true);
+	java_session_name(s, true);
 	/* The last copy comes after the detach; one of before would only be in its way. */
 	dump_file_abort(&s->recording.file);
-	int rc = session_detach(s, &e);
+	int rc = detach_session(s, &e);
 	if (rc == 0)
 		rc = receipt_verify(s, &e);
 	enum session_life life = session_life_after(s, rc);
@@ -177,19 +177,19 @@ static enum exit_status finish(struct session *s)
 	if (life == SESSION_HAS_ENDED)
 		return finish_dead(s, SESSION_END_EXITED, -1);
 	if (rc < 0) {
-		session_complain(s, &e);
+		session_end_complain(s, &e);
 		say_error(0,
 		          "recording has stopped, but the payload is still there; finish with memattach --detach -p %d",
 		          s->target.pid);
 		session_add_residue(s, "the payload: %s", e.text);
 	} else {
 		note_end_memory(s);
-		session_look_at_memory(s, DUMP_MEMORY_END);
+		memory_looks_take(s, DUMP_MEMORY_END);
 	}
 	dump_writer_set_state(&s->recording.dump, DUMP_STATE_DETACHED, 0);
 	if (receipt_write(s, &e) < 0)
-		session_complain(s, &e);
-	return session_tell_detached(s);
+		session_end_complain(s, &e);
+	return session_end_tell_detached(s);
 }
 
 /* The program that memattach has started waits for this (launch.h). */
@@ -205,7 +205,7 @@ static enum exit_status write_files(struct session *s, enum exit_status status)
 	struct err e;
 
 	if (session_file_finish(s, &e) < 0) {
-		session_complain(s, &e);
+		session_end_complain(s, &e);
 		status = status == EXIT_DONE ? EXIT_DUMP : status;
 	} else {
 		session_symbols_write(s);
@@ -224,7 +224,7 @@ static enum exit_status follow(struct session *s)
 	struct err e;
 	int detail;
 
-	s->recording.started_ns = monotonic_ns();
+	s->recording.started_ns = clock_monotonic_ns();
 	privileges_keep_for_detach();
 	own_memory_give_back();
 	announce(s);
@@ -232,11 +232,11 @@ static enum exit_status follow(struct session *s)
 		let_program_go(s->options.ready);
 	if (s->options.live && live_child_start(s, &e) < 0)
 		session_say(s, "memattach: %s; the session goes on until Ctrl-C", e.text);
-	int rc = session_follow(s, &end, &detail, &e);
+	int rc = follow_session(s, &end, &detail, &e);
 	live_child_end(s);
 	if (rc < 0) {
 		if (!target_has_execed(&s->target))
-			session_complain(s, &e);
+			session_end_complain(s, &e);
 		end = SESSION_END_ASKED;
 	}
 	return end == SESSION_END_ASKED ? finish(s) : finish_dead(s, end, detail);
@@ -248,11 +248,11 @@ static struct session_result run(struct session *s)
 
 	if (session_prepare(s, &e) < 0)
 		return give_up(s, &e);
-	session_look_at_memory(s, DUMP_MEMORY_START);
+	memory_looks_take(s, DUMP_MEMORY_START);
 	dump_writer_renew(&s->recording.dump, SESSION_LEASE_NS);
-	s->recording.started_ns = monotonic_ns();
+	s->recording.started_ns = clock_monotonic_ns();
 	rate_control_start(s);
-	if (session_attach(s, &e) < 0)
+	if (attach_session(s, &e) < 0)
 		return give_up(s, &e);
 	const enum exit_status status = write_files(s, follow(s));
 	const bool execed = status == EXIT_DONE && s->options.among_several && target_has_execed(&s->target);

@@ -38,23 +38,23 @@ static int look(struct session *s, bool *ended, bool *waited, struct err *e)
 {
 	struct err why;
 
-	int rc = session_open(s, e);
+	int rc = inspect_open(s, e);
 	if (rc == 0)
 		rc = other_session_lock(s, ended, e);
 	/* Not where the one that waits has this done (repeat.h). */
 	if (rc == 0 && !s->options.every_ns && other_session_end_waiting(s, waited, &why) < 0)
-		session_complain(s, &why);
+		session_end_complain(s, &why);
 	if (rc < 0 || (*ended && !target_alive(&s->target)))
 		return rc;
-	rc = session_inspect(s, e);
+	rc = inspect_session(s, e);
 	if (rc == 0)
-		rc = session_settle(s, e);
+		rc = old_stub_settle(s, e);
 	return rc;
 }
 
 static enum exit_status refuse(const struct session *s, enum exit_status status, const struct err *e)
 {
-	session_complain(s, e);
+	session_end_complain(s, e);
 	return status;
 }
 
@@ -63,9 +63,9 @@ static enum exit_status clear_padding(struct session *s)
 {
 	struct err e;
 
-	int rc = session_choose(s, &e);
+	int rc = inspect_choose(s, &e);
 	if (rc == 0)
-		rc = session_erase_caves(s, &e);
+		rc = old_stub_erase_caves(s, &e);
 	if (rc < 0)
 		return refuse(s, EXIT_RESIDUE, &e);
 	session_say(s, "cleared what a memattach that died left in the padding of %d (%s)", s->target.pid,
@@ -77,11 +77,11 @@ static enum exit_status take_payload_out(struct session *s)
 {
 	struct err e;
 
-	int rc = session_choose(s, &e);
+	int rc = inspect_choose(s, &e);
 	if (rc == 0)
-		rc = session_detach(s, &e);
+		rc = detach_session(s, &e);
 	if (rc == 0)
-		rc = session_erase_caves(s, &e);
+		rc = old_stub_erase_caves(s, &e);
 	if (rc == 0)
 		rc = receipt_verify(s, &e);
 	if (session_life_after(s, rc) != SESSION_GOES_ON) {
@@ -91,8 +91,8 @@ static enum exit_status take_payload_out(struct session *s)
 	if (rc < 0)
 		return refuse(s, EXIT_RESIDUE, &e);
 	if (receipt_write(s, &e) < 0)
-		session_complain(s, &e);
-	return session_tell_detached(s);
+		session_end_complain(s, &e);
+	return session_end_tell_detached(s);
 }
 
 enum exit_status take_out(struct session *s)
@@ -107,7 +107,7 @@ enum exit_status take_out(struct session *s)
 		return refuse(s, EXIT_NOT_ATTACHED, &e);
 	if (ended && !target_alive(&s->target))
 		return EXIT_DONE;
-	if (ended && !session_is_active(s)) {
+	if (ended && !payload_place_is_active(s)) {
 		session_say(s, "the memattach that ran the session has detached from %d (%s)", s->target.pid,
 		            s->target.comm);
 		return EXIT_DONE;
@@ -116,7 +116,7 @@ enum exit_status take_out(struct session *s)
 		return refuse(s, EXIT_NOT_ATTACHED, &e);
 	if (s->payload.base)
 		return take_payload_out(s);
-	if (session_old_cave(s, &s->view.cave))
+	if (old_stub_cave(s, &s->view.cave))
 		return clear_padding(s);
 	if (!waited)
 		say_nothing_to_detach(s);

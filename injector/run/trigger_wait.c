@@ -67,7 +67,7 @@ static int look(struct waiter *w, struct err *e)
 	int rc = target_memory_use(&w->s->target, &use, e);
 	if (rc < 0)
 		return rc;
-	uint64_t now_ns = monotonic_ns();
+	uint64_t now_ns = clock_monotonic_ns();
 	for (unsigned i = o->trigger_count; i-- > 0;)
 		if (holds(w, i, &use, now_ns))
 			held = i;
@@ -96,7 +96,7 @@ static void show(const struct waiter *w, uint64_t since_ns)
 
 	for (unsigned i = 0; i < o->trigger_count; i++)
 		add_text(list, sizeof list, ", ", trigger_say(&w->watches[i], &o->triggers[i], text));
-	status_line_text(w->s, "%s  waiting: %s", status_line_time(monotonic_ns() - since_ns, text), list);
+	status_line_text(w->s, "%s  waiting: %s", status_line_time(clock_monotonic_ns() - since_ns, text), list);
 }
 
 static int ended(const struct session *s, struct err *e)
@@ -107,7 +107,7 @@ static int ended(const struct session *s, struct err *e)
 static int await(struct waiter *w, const struct stop_signals *signals, struct err *e)
 {
 	struct session *s = w->s;
-	uint64_t begun_ns = monotonic_ns(), next_ns = begun_ns, shown_ns = begun_ns;
+	uint64_t begun_ns = clock_monotonic_ns(), next_ns = begun_ns, shown_ns = begun_ns;
 
 	for (bool first = true;; first = false) {
 		int held = look(w, e);
@@ -120,7 +120,7 @@ static int await(struct waiter *w, const struct stop_signals *signals, struct er
 			return held;
 		if (first)
 			say_beginning(w);
-		if (monotonic_ns() - shown_ns >= SHOW_NS) {
+		if (clock_monotonic_ns() - shown_ns >= SHOW_NS) {
 			shown_ns += SHOW_NS;
 			show(w, begun_ns);
 		}
@@ -132,8 +132,8 @@ static int await(struct waiter *w, const struct stop_signals *signals, struct er
 			return err_set(e, EINTR, "told to end before a condition held; nothing was changed");
 		case WOKEN_BY_TIME: break;
 		}
-		if (monotonic_ns() - next_ns > LOOK_NS)
-			next_ns = monotonic_ns(); /* memattach itself was stopped, or the machine slept */
+		if (clock_monotonic_ns() - next_ns > LOOK_NS)
+			next_ns = clock_monotonic_ns(); /* memattach itself was stopped, or the machine slept */
 	}
 }
 
@@ -143,7 +143,7 @@ int trigger_wait(struct session *s, struct err *e)
 	struct waiter w = { .s = s };
 	char text[TRIGGER_TEXT];
 
-	int rc = session_open(s, e);
+	int rc = inspect_open(s, e);
 	if (rc == 0)
 		rc = check_parts(s, e);
 	if (rc == 0)

@@ -8,7 +8,7 @@
 #define MEMATTACH_MEMORY_SEARCH_H
 
 #include "search/page_scan.h"
-#include "process/target_memory.h"
+#include "process/target_read.h"
 
 enum memory_run {
 	MEMORY_RUN_READ,

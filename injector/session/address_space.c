@@ -94,8 +94,9 @@ static int check_data(const char *status, const char *limits, struct err *e)
 static int check_mappings(const struct maps *maps, struct err *e)
 {
 	char text[32];
-	const uint64_t most =
-		whole_text("/proc/sys/vm/max_map_count", text, sizeof text) < 0 ? UINT64_MAX : strtoull(text, NULL, 10);
+	const uint64_t most = whole_io_text("/proc/sys/vm/max_map_count", text, sizeof text) < 0
+	                              ? UINT64_MAX
+	                              : strtoull(text, NULL, 10);
 	const uint64_t left = room_below(most, maps->count);
 
 	if (left / 2 >= MAPPINGS)
@@ -125,7 +126,7 @@ int address_space_fit(struct session *s, uint64_t *tables_bytes, struct err *e)
 	if (proc_status_read(status, s->target.tid, 0) < 0)
 		return 0;
 	snprintf(path, sizeof path, "/proc/%d/limits", s->target.tid);
-	if (whole_text(path, limits, sizeof limits) < 0)
+	if (whole_io_text(path, limits, sizeof limits) < 0)
 		return 0;
 	int rc = check_locked(status, limits, e);
 	if (rc == 0)

@@ -255,7 +255,7 @@ static void name_words(struct poll *p)
 
 	for (uint32_t i = 0; i < n->pending_count; i++) {
 		struct java_word *word = &n->words[n->pending[i]];
-		bool late = monotonic_ns() > p->until_ns;
+		bool late = clock_monotonic_ns() > p->until_ns;
 		if (late || waits(p, word) || (!name_word(p, word) && !p->last))
 			n->pending[left++] = n->pending[i];
 	}
@@ -309,7 +309,7 @@ static bool is_to_be_looked_at(const struct poll *p, const struct java_known *kn
 /* As far as there is time; the rest at the next polls. What the last one does not reach counts as gone. */
 static void look_at_known(struct poll *p, struct java_loaded *loaded)
 {
-	const uint64_t until_ns = monotonic_ns() + (p->last ? JAVA_LAST_NS : JAVA_POLL_NS);
+	const uint64_t until_ns = clock_monotonic_ns() + (p->last ? JAVA_LAST_NS : JAVA_POLL_NS);
 	struct java_names *n = p->n;
 	bool any = false;
 
@@ -317,7 +317,7 @@ static void look_at_known(struct poll *p, struct java_loaded *loaded)
 		struct java_known *known = &n->known[n->next_look % n->known_count];
 		if (!is_to_be_looked_at(p, known))
 			continue;
-		const bool late = monotonic_ns() > until_ns;
+		const bool late = clock_monotonic_ns() > until_ns;
 		if (late && !p->last)
 			break;
 		const bool gone = late || !still_is(n, loaded, known);
@@ -343,7 +343,7 @@ static bool is_behind(const struct poll *p)
 static void look_again(struct poll *p)
 {
 	struct java_names *n = p->n;
-	const uint64_t began_ns = monotonic_ns();
+	const uint64_t began_ns = clock_monotonic_ns();
 	struct java_loaded loaded;
 	struct err e;
 	int rc = -EINVAL;
@@ -372,7 +372,7 @@ static void look_again(struct poll *p)
 		n->behind_ns = 0;
 		dump_writer_java_behind(p->w, false);
 	}
-	n->rest_until_ns = monotonic_ns() + JAVA_LOOK_PAUSE * (monotonic_ns() - began_ns);
+	n->rest_until_ns = clock_monotonic_ns() + JAVA_LOOK_PAUSE * (clock_monotonic_ns() - began_ns);
 }
 
 /* Frames that come from now on are other ones. */
@@ -399,11 +399,11 @@ void java_names_poll(struct java_names *n, struct dump_writer *w, const struct t
 		n->view.memory.budget = NULL;
 		return; /* the process is gone, or about to be */
 	}
-	n->polled_ns = last ? UINT64_MAX : monotonic_ns();
+	n->polled_ns = last ? UINT64_MAX : clock_monotonic_ns();
 	look_again(&p);
 	if (new_stacks_each(&n->stacks, w, last, on_stack, n, &e) < 0)
 		n->failed = true;
-	p.until_ns = monotonic_ns() + (last ? JAVA_LAST_NS : JAVA_POLL_NS);
+	p.until_ns = clock_monotonic_ns() + (last ? JAVA_LAST_NS : JAVA_POLL_NS);
 	name_words(&p);
 	n->gone += n->unsure;
 	if (n->unsure && n->counter)
@@ -415,7 +415,7 @@ void java_names_poll(struct java_names *n, struct dump_writer *w, const struct t
 bool java_names_ended(struct java_names *n, struct dump_writer *w)
 {
 	struct poll p = { .n = n, .w = w, .unloads = n->unloads };
-	const uint64_t now = monotonic_ns();
+	const uint64_t now = clock_monotonic_ns();
 	const bool held_up = now > n->polled_ns && now - n->polled_ns > JAVA_HELD_UP_NS;
 	const bool behind = n->behind_ns && now - n->behind_ns > JAVA_HELD_UP_NS;
 	const uint32_t named = n->named;

@@ -63,7 +63,7 @@ static bool has_guest(const struct session *s, char *why, size_t size)
 	return false;
 }
 
-bool session_has_more_threads(const struct session *s)
+bool loader_choice_has_more_threads(const struct session *s)
 {
 	AUTO_FREE pid_t *tids = NULL;
 	size_t count = 0;
@@ -84,22 +84,22 @@ static bool had_more_threads(const struct session *s)
 	       target_read(&s->memory, single.address, &value, sizeof value, &ignored) == 0 && !value;
 }
 
-const char *session_threads_against_loader(const struct session *s)
+const char *loader_choice_threads_against(const struct session *s)
 {
-	return session_has_more_threads(s) ? "it has several threads"
-	       : had_more_threads(s)       ? "it has had several threads, or was forked where there were several"
-	                                   : NULL;
+	return loader_choice_has_more_threads(s) ? "it has several threads"
+	       : had_more_threads(s)             ? "it has had several threads, or was forked where there were several"
+	                                         : NULL;
 }
 
-void session_set_loader_aside(struct session *s, const char *why)
+void loader_choice_set_aside(struct session *s, const char *why)
 {
 	snprintf(s->loader_reason, sizeof s->loader_reason, "%s", why);
 	s->maps_payload = s->view.libc.set_aside = true;
 }
 
-int session_choose_loader(struct session *s, struct err *e)
+int loader_choice_make(struct session *s, struct err *e)
 {
-	const char *threads = session_threads_against_loader(s);
+	const char *threads = loader_choice_threads_against(s);
 	char why[sizeof s->loader_reason];
 
 	if (s->options.loader == LOADER_OWN || !libc_loads_payload(&s->view.libc))
@@ -107,9 +107,9 @@ int session_choose_loader(struct session *s, struct err *e)
 	if (has_guest(s, why, sizeof why) || has_own_allocator(s, why, sizeof why)) {
 		if (s->options.loader == LOADER_TARGET)
 			return err_set(e, ENOTSUP, "%s: its loader must not be called; nothing was changed", why);
-		session_set_loader_aside(s, why);
+		loader_choice_set_aside(s, why);
 	} else if (s->options.loader == LOADER_AUTO && threads) {
-		session_set_loader_aside(s, threads);
+		loader_choice_set_aside(s, threads);
 	}
 	return 0;
 }

@@ -23,14 +23,14 @@
 
 #include "session/session.h"
 
-/* After session_inspect, no payload is in the target: sets maps_payload and loader_reason. -ENOTSUP: --loader target
+/* After inspect_session, no payload is in the target: sets maps_payload and loader_reason. -ENOTSUP: --loader target
  * asks for what could harm the program. */
-int session_choose_loader(struct session *s, struct err *e) WARN_UNUSED;
+int loader_choice_make(struct session *s, struct err *e) WARN_UNUSED;
 /* Has the process more than one thread? */
-bool session_has_more_threads(const struct session *s);
+bool loader_choice_has_more_threads(const struct session *s);
 /* Why its threads, or those of earlier, forbid dlopen; NULL: they do not. */
-const char *session_threads_against_loader(const struct session *s);
+const char *loader_choice_threads_against(const struct session *s);
 /* For the plan that follows: memattach maps it, whatever could. why is kept. */
-void session_set_loader_aside(struct session *s, const char *why);
+void loader_choice_set_aside(struct session *s, const char *why);
 
 #endif

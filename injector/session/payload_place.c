@@ -6,7 +6,7 @@
 #include "process/live_thread.h"
 #include "touch/remote/payload_symbols.h"
 
-bool session_payload_is_mapped(const struct session *s)
+bool payload_place_is_mapped(const struct session *s)
 {
 	struct maps maps;
 	struct err ignored;
@@ -58,7 +58,7 @@ static int read_payload(const struct session *s, const struct elf_module *m, str
 	return rc;
 }
 
-int session_place_payload(struct session *s, uint64_t base, uint64_t end, uint64_t code_end, struct err *e)
+int payload_place_set(struct session *s, uint64_t base, uint64_t end, uint64_t code_end, struct err *e)
 {
 	int rc = locate(&s->payload, base, e);
 	if (rc < 0)
@@ -77,12 +77,12 @@ static bool is_active(const struct payload_place *place)
 	return place->block.state == SESSION_STARTED || place->block.state == SESSION_INERT;
 }
 
-bool session_is_active(const struct session *s)
+bool payload_place_is_active(const struct session *s)
 {
 	return s->payload.base && is_active(&s->payload);
 }
 
-int session_find_payload(struct session *s, struct err *e)
+int payload_place_find(struct session *s, struct err *e)
 {
 	struct payload_place found = { 0 };
 	int rc = 0;
@@ -98,7 +98,7 @@ int session_find_payload(struct session *s, struct err *e)
 	}
 	if (rc == 0)
 		s->payload = found;
-	if (rc == 0 && found.base && !session_payload_handle(s))
+	if (rc == 0 && found.base && !payload_place_handle(s))
 		s->maps_payload = s->view.libc.set_aside = true;
 	if (rc == 0 && found.base)
 		ours_add_mapping(&s->ours, maps_find(&s->view.maps, found.base));
@@ -110,7 +110,7 @@ int session_find_payload(struct session *s, struct err *e)
 	return rc;
 }
 
-uint64_t session_payload_handle(const struct session *s)
+uint64_t payload_place_handle(const struct session *s)
 {
 	const struct elf_module *m = modules_find(&s->view.modules, s->payload.base, false);
 

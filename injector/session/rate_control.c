@@ -29,7 +29,7 @@ static struct governor_reading read_now(const struct session *s)
 	uint64_t calls =
 		dump_writer_counter(w, DUMP_COUNTER_samples_taken) + dump_writer_counter(w, DUMP_COUNTER_samples_freed);
 	double cycles = (double)dump_writer_counter(w, DUMP_COUNTER_slow_cycles);
-	struct governor_reading look = { .now_ns = monotonic_ns(), .cpu_ns = target_cpu_ns(&s->target) };
+	struct governor_reading look = { .now_ns = clock_monotonic_ns(), .cpu_ns = target_cpu_ns(&s->target) };
 
 	double displaced = s->options.rate_bytes > 1 ? DISPLACED : 0;
 	double cost_ns = cycles * ns_per_cycle(w->own) * (1 + displaced) + (double)calls * OUTSIDE_NS;
@@ -40,7 +40,7 @@ static struct governor_reading read_now(const struct session *s)
 
 void rate_control_start(struct session *s)
 {
-	const struct governor_reading start = { .now_ns = monotonic_ns(), .cpu_ns = target_cpu_ns(&s->target) };
+	const struct governor_reading start = { .now_ns = clock_monotonic_ns(), .cpu_ns = target_cpu_ns(&s->target) };
 
 	s->recording.cpu_start_ns = start.cpu_ns;
 	governor_init(&s->recording.governor, s->options.max_overhead, s->options.rate_bytes, &start);
@@ -85,7 +85,7 @@ void rate_control_poll(struct session *s)
 		return;
 	const struct dump_rate_change change = {
 		.reason = rate > old ? DUMP_RATE_COSTLY : DUMP_RATE_CHEAP,
-		.stamp = dump_clock_stamp(),
+		.stamp = clock_dump_stamp(),
 		.old_bytes = old,
 		.new_bytes = rate,
 		.overhead_ppm = g->overhead < 1 ? (uint32_t)(g->overhead * 1e6) : 1000000u,

@@ -51,7 +51,7 @@ int receipt_file_open(FILE **f, const char *path, struct err *e)
 	*f = fdopen(fd, "w");
 	if (!*f)
 		return err_sys(e, "cannot write the receipt %s", path);
-	steal_fd(&fd);
+	cleanup_steal_fd(&fd);
 	return 0;
 }
 

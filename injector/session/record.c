@@ -23,7 +23,7 @@ static int create_tables(struct session *s, struct err *e)
 	return rc < 0 ? rc : unwind_tables_create(&s->recording.tables, bytes, e);
 }
 
-int session_compile_rows(struct session *s, struct err *e)
+int record_compile_rows(struct session *s, struct err *e)
 {
 	struct unwind_cache cache = { .files.dir = -1 };
 	int rc = s->view.coverage || s->recording.tables.fd >= 0 ? 0 : create_tables(s, e);
@@ -43,9 +43,9 @@ int session_compile_rows(struct session *s, struct err *e)
 	return rc;
 }
 
-int session_compile(struct session *s, struct err *e)
+int record_compile(struct session *s, struct err *e)
 {
-	int rc = session_compile_rows(s, e);
+	int rc = record_compile_rows(s, e);
 
 	return rc < 0 ? rc : unwind_tables_index(&s->recording.tables, &s->view.modules, &s->view.maps, e);
 }
@@ -70,7 +70,7 @@ static int note_lines(struct session *s, enum dump_note_kind kind, const char *t
 	return rc;
 }
 
-int session_record_modules(struct session *s, uint32_t first_id, struct err *e)
+int record_modules(struct session *s, uint32_t first_id, struct err *e)
 {
 	int rc = 0;
 
@@ -111,7 +111,7 @@ int session_record_modules(struct session *s, uint32_t first_id, struct err *e)
 	return rc;
 }
 
-int session_record_hooks(struct session *s, struct err *e)
+int record_hooks(struct session *s, struct err *e)
 {
 	return note_lines(s, DUMP_NOTE_STATIC, s->hooks.notes, e);
 }
@@ -148,7 +148,7 @@ static int record_name(struct session *s, const struct named_thread *thread, str
 	                          thread->name, e);
 }
 
-int session_record_threads(struct session *s, bool again, struct err *e)
+int record_threads(struct session *s, bool again, struct err *e)
 {
 	AUTO_FREE pid_t *tids = NULL;
 	size_t count, known = s->recording.named_thread_count;
@@ -195,7 +195,7 @@ static int read_paths(struct session *s, struct err *e)
 	return python_paths_read(&s->python.paths, &view, directory, e);
 }
 
-void session_record_paths(struct session *s)
+void record_paths(struct session *s)
 {
 	uint32_t recorded = s->python.paths.count;
 	struct err e;

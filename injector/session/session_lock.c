@@ -119,7 +119,7 @@ static bool has_lock(pid_t pid, const struct kind *kind, const char *file, bool 
 	*seen = dir;
 	for (struct dirent *entry; dir && !has && (entry = readdir(dir));) {
 		snprintf(path, sizeof path, "/proc/%d/fdinfo/%.200s", pid, entry->d_name);
-		has = whole_text(path, text, sizeof text) == 0 && line_has_lock(text, kind, file, &ignored);
+		has = whole_io_text(path, text, sizeof text) == 0 && line_has_lock(text, kind, file, &ignored);
 	}
 	if (dir)
 		closedir(dir);
@@ -279,7 +279,7 @@ int session_lock_announce(struct target *t, struct err *e)
 		return 0; /* no session will come of it, which says why */
 	if (fd < 0 || fcntl(fd, F_SETLK, &lock) < 0)
 		return err_sys(e, "cannot say that a session is to come");
-	t->announced_fd = steal_fd(&fd);
+	t->announced_fd = cleanup_steal_fd(&fd);
 	return 0;
 }
 
@@ -367,10 +367,10 @@ int session_lock_take(struct target *t, pid_t *holder, struct err *e)
 	if (rc < 0)
 		return rc;
 	/* A holder that nobody sees may have ended between the two looks; one that is killed takes a moment to end. */
-	const uint64_t until_ns = monotonic_ns() + ENDING_NS;
+	const uint64_t until_ns = clock_monotonic_ns() + ENDING_NS;
 	rc = -EBUSY;
-	for (unsigned i = 0; rc == -EBUSY && (*holder ? is_ending(*holder) && monotonic_ns() < until_ns : i < TRIES);
-	     i++) {
+	for (unsigned i = 0;
+	     rc == -EBUSY && (*holder ? is_ending(*holder) && clock_monotonic_ns() < until_ns : i < TRIES); i++) {
 		if (i)
 			nanosleep(&pause, NULL);
 		*holder = 0;

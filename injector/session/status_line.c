@@ -107,7 +107,7 @@ void status_line_show(struct session *s)
 	if (!status_line_wanted(s))
 		return;
 	line.width = say_status_width();
-	add(&line, "%s  %llu samples", status_line_time(monotonic_ns() - s->recording.started_ns, time),
+	add(&line, "%s  %llu samples", status_line_time(clock_monotonic_ns() - s->recording.started_ns, time),
 	    (unsigned long long)dump_writer_counter(&s->recording.dump, DUMP_COUNTER_samples_taken));
 	if (live_sum(&s->recording.dump, &sum))
 		add_live(&line, estimate_interval(&sum, ESTIMATE_CONFIDENCE));

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/grow.h"
+#include "process/proc_stat.h"
 #include "process/proc_status.h"
 #include "process/target.h"
 
@@ -140,7 +141,7 @@ static void look_at(struct process_table *t, pid_t pid, uint64_t now_ns)
 	uint64_t start_ticks;
 	struct err ended;
 
-	if (process_stat(pid, 22, &start_ticks, &ended) < 0)
+	if (proc_stat_number(pid, 22, &start_ticks, &ended) < 0)
 		return;
 	size_t at = place_of(t, pid, start_ticks);
 	if (at == t->count || compare(&t->list[at], pid, start_ticks) != 0) {
@@ -238,7 +239,7 @@ size_t process_table_count(const struct process_table *t, enum process_state sta
 	return n;
 }
 
-void process_refuse(struct seen_process *p, const char *why, uint64_t now_ns)
+void process_table_refuse(struct seen_process *p, const char *why, uint64_t now_ns)
 {
 	snprintf(p->why, sizeof p->why, "%s", why);
 	p->state = PROCESS_REFUSED;

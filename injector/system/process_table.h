@@ -62,7 +62,7 @@ void process_table_execed(const struct process_table *t, struct seen_process *p)
 struct seen_process *process_table_next(struct process_table *t, uint64_t now_ns);
 size_t process_table_count(const struct process_table *t, enum process_state state);
 /* Another try comes later, or never. */
-void process_refuse(struct seen_process *p, const char *why, uint64_t now_ns);
+void process_table_refuse(struct seen_process *p, const char *why, uint64_t now_ns);
 /* Those that wait have to wait longer, for this reason. */
 void process_table_hold(struct process_table *t, const char *why);
 /* Those that are there, and those that have ended; added to u. */

@@ -20,6 +20,7 @@
 #include "host/say.h"
 #include "host/stop_signals.h"
 #include "launch/session_process.h"
+#include "process/proc_stat.h"
 #include "process/memory_room.h"
 #include "process/target.h"
 #include "system/ended_dumps.h"
@@ -129,7 +130,7 @@ static void begin(struct supervisor *s, struct seen_process *p, uint64_t now_ns)
 	if (p->session < 0) {
 		p->session = 0;
 		give_share(s, p);
-		process_refuse(p, "no process can be made for its session", now_ns);
+		process_table_refuse(p, "no process can be made for its session", now_ns);
 		return;
 	}
 	p->state = PROCESS_IN_SESSION;
@@ -184,7 +185,7 @@ static uint64_t cpu_of(pid_t pid)
 	struct err e;
 
 	for (unsigned field = 14; field <= 17; field++)
-		ticks += process_stat(pid, field, &value, &e) == 0 ? value : 0;
+		ticks += proc_stat_number(pid, field, &value, &e) == 0 ? value : 0;
 	return ticks * (SECOND_NS / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
@@ -210,7 +211,7 @@ static void see_attached(struct supervisor *s, uint64_t now_ns)
 
 static void refused(struct supervisor *s, struct seen_process *p, uint64_t now_ns)
 {
-	process_refuse(p, p->share->why[0] ? p->share->why : "its session ended without a word", now_ns);
+	process_table_refuse(p, p->share->why[0] ? p->share->why : "its session ended without a word", now_ns);
 	if (unseen_add(&s->said, "", p->is.pid, p->why))
 		say_unless(s->options->quiet, "memattach: PID %d (%s) is not profiled: %s", p->is.pid, p->is.name,
 		           p->why);
@@ -420,13 +421,13 @@ static void hear(struct supervisor *s, uint64_t now_ns)
 
 static void look(struct supervisor *s)
 {
-	uint64_t began_ns = monotonic_ns();
+	uint64_t began_ns = clock_monotonic_ns();
 
 	if (s->events.fd >= 0)
 		process_events_take(&s->events);
 	process_table_look(&s->table, began_ns);
 	s->looked_ns = began_ns;
-	uint64_t now_ns = monotonic_ns(), rest_ns = (now_ns - began_ns) * PART_OF_TIME;
+	uint64_t now_ns = clock_monotonic_ns(), rest_ns = (now_ns - began_ns) * PART_OF_TIME;
 	bool seldom = s->events.works && !s->table.young && !process_table_count(&s->table, PROCESS_WAITING);
 	uint64_t usual_ns = seldom ? LOOK_SELDOM_NS : LOOK_NS;
 	s->look_ns = now_ns + (rest_ns > usual_ns ? rest_ns : usual_ns);
@@ -502,13 +503,13 @@ static void hear_events(struct supervisor *s, uint64_t now_ns)
 static void supervise(struct supervisor *s)
 {
 	do {
-		uint64_t now_ns = monotonic_ns();
+		uint64_t now_ns = clock_monotonic_ns();
 		bool listens = s->look_ns > now_ns + PROCESS_AGE_NS && !s->asked;
 		struct pollfd fds[] = { { .fd = s->signals, .events = POLLIN },
 			                { .fd = s->attached, .events = POLLIN },
 			                { .fd = listens ? s->events.fd : -1, .events = POLLIN } };
 		poll(fds, 3, wait_ms(s, now_ns));
-		now_ns = monotonic_ns();
+		now_ns = clock_monotonic_ns();
 		if (fds[2].revents)
 			hear_events(s, now_ns);
 		hear(s, now_ns);
@@ -568,10 +569,10 @@ enum exit_status system_run(const struct system_options *options)
 	} else {
 		say_unless(options->quiet, "profiling processes one after the other; memanalyze --live %s shows them",
 		           options->directory);
-		s.began_ns = monotonic_ns();
-		s.divide_ns = monotonic_ns() + DIVIDE_NS;
-		s.write_ns = monotonic_ns() + WRITE_NS;
-		s.end_ns = options->duration_ns ? monotonic_ns() + options->duration_ns : 0;
+		s.began_ns = clock_monotonic_ns();
+		s.divide_ns = clock_monotonic_ns() + DIVIDE_NS;
+		s.write_ns = clock_monotonic_ns() + WRITE_NS;
+		s.end_ns = options->duration_ns ? clock_monotonic_ns() + options->duration_ns : 0;
 		supervise(&s);
 		status = sum_up(&s);
 	}

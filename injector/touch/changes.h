@@ -2,12 +2,12 @@
 /*
  * The table of changes: all that memattach does to a target, and who undoes it.
  *
- * Each kind of change is a row of CHANGE_LIST. Nothing is written to a target but by target_change() and target_undo(),
- * which take a row of struct changes with the old and the new bytes, and by target_write() into memory of our own,
- * which must be in force in the table (target_write.h). Only files below touch/ may call these, set registers, or use
- * ptrace at all (check_touch). Attach appends to the table, detach walks the rows of each kind backwards (those of GOT
- * entries forwards: word_patches.c) and marks them; the receipt has the sums, and what is neither undone nor gone is
- * residue. memattach --doctor --verbose prints the kinds.
+ * Each kind of change is a row of CHANGE_LIST. Nothing is written to a target but by target_writer_change() and
+ * target_writer_undo(), which take a row of struct changes with the old and the new bytes, and by target_write() into
+ * memory of our own, which must be in force in the table (target_write.h). Only files below touch/ may call these, set
+ * registers, or use ptrace at all (check_touch). Attach appends to the table, detach walks the rows of each kind
+ * backwards (those of GOT entries forwards: word_patches.c) and marks them; the receipt has the sums, and what is
+ * neither undone nor gone is residue. memattach --doctor --verbose prints the kinds.
  *
  * The table is of this process and dies with it. What must be undone then is told by the last column, from what is in
  * the target: the lists of the payload (include/control.h), the data of the stub (arch/stub.h), the mappings' names.

@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "catalogue/allocator_catalogue.h"
-#include "arch/code_references.h"
+#include "arch/code.h"
 #include "base/grow.h"
 #include "base/sorted.h"
 #include "unwind/frame_header.h"
@@ -81,7 +81,7 @@ static void set_functions(struct graph *g, const struct frame_header *h, const s
 		const uint64_t start = h->base + (uint64_t)(int64_t)rows[i].entry;
 		const uint64_t at = h->base + (uint64_t)(int64_t)rows[i].place;
 		const uint8_t *rest;
-		const uint64_t bytes = frame_description(frames + (at - first), at, start, &rest);
+		const uint64_t bytes = frame_header_description(frames + (at - first), at, start, &rest);
 		if (start < m->exec_start || start >= m->exec_end || bytes == 0 || bytes > m->exec_end - start)
 			continue;
 		struct function *fn = &g->functions[g->count++];
@@ -191,7 +191,7 @@ static void name_core(struct graph *g)
 
 	for (size_t i = 0; i < m->symbol_count; i++) {
 		const Elf64_Sym *sym = &m->symbols[i];
-		if (sym->st_shndx == SHN_UNDEF || !is_core_symbol(elf_module_symbol_name(m, (uint32_t)i)))
+		if (sym->st_shndx == SHN_UNDEF || !catalogue_is_core_symbol(elf_module_symbol_name(m, (uint32_t)i)))
 			continue;
 		struct function *fn = begins_at(g, m->bias + sym->st_value);
 		if (!fn || ELF64_ST_TYPE(sym->st_info) != STT_FUNC)
@@ -213,7 +213,7 @@ static void name_exported(struct graph *g, allocator_name_fn is_allocation, cons
 		if (fn && is_allocation(name)) {
 			fn->part = ALLOCATOR_ENTERED;
 			fn->public = true;
-		} else if (fn && (is_instrumentation_symbol(name) ||
+		} else if (fn && (catalogue_is_instrumentation_symbol(name) ||
 		                  (instead && elf_module_find(instead, name, NULL, &same)))) {
 			fn->stands_for = true;
 		}
@@ -258,8 +258,8 @@ static void note_shared(struct graph *g, const struct elf_table *table)
 		}
 		const uint64_t at = g->f->module->bias + relas[i].r_offset;
 		g->shared[g->shared_count++] = at & ~7ull;
-		if (g->source_count < SOURCES_MAX &&
-		    is_source_symbol(elf_module_symbol_name(g->f->module, (uint32_t)ELF64_R_SYM(relas[i].r_info))))
+		if (g->source_count < SOURCES_MAX && catalogue_is_source_symbol(elf_module_symbol_name(
+							     g->f->module, (uint32_t)ELF64_R_SYM(relas[i].r_info))))
 			g->sources[g->source_count++] = at;
 	}
 }

@@ -35,7 +35,7 @@ static int open_below(int parent, const char *name, int more_flags)
 	if (mkdirat(parent, name, 0700) < 0 && errno != EEXIST)
 		return -1;
 	AUTO_CLOSE int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | more_flags);
-	return fd >= 0 && is_ours(fd) ? steal_fd(&fd) : -1;
+	return fd >= 0 && is_ours(fd) ? cleanup_steal_fd(&fd) : -1;
 }
 
 /* By the XDG Base Directory Specification, a relative path counts as unset. */
@@ -50,7 +50,7 @@ static int open_base(void)
 	AUTO_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 || !is_ours(fd))
 		return -1;
-	return named ? steal_fd(&fd) : open_below(fd, ".cache", 0);
+	return named ? cleanup_steal_fd(&fd) : open_below(fd, ".cache", 0);
 }
 
 void cache_dir_open(struct cache_dir *c, const char *suffix, uint64_t max_bytes)
@@ -134,7 +134,7 @@ static bool file_name(const struct cache_dir *c, const struct cache_key *key, ch
 	       NAME_BYTES - 2 * CACHE_DIGEST_BYTES;
 }
 
-void cache_checksum(const struct cache_head *file, size_t bytes, uint8_t checksum[CACHE_DIGEST_BYTES])
+void cache_dir_checksum(const struct cache_head *file, size_t bytes, uint8_t checksum[CACHE_DIGEST_BYTES])
 {
 	struct sha256_ctx hash;
 
@@ -147,7 +147,7 @@ static bool is_whole(const struct cache_head *f, size_t bytes, uint64_t magic)
 {
 	uint8_t checksum[CACHE_DIGEST_BYTES];
 
-	cache_checksum(f, bytes, checksum);
+	cache_dir_checksum(f, bytes, checksum);
 	return f->magic == magic && memcmp(f->checksum, checksum, sizeof checksum) == 0;
 }
 
@@ -160,17 +160,17 @@ void *cache_dir_load(const struct cache_dir *c, const struct cache_key *key, uin
 
 	if (!file_name(c, key, name))
 		return NULL;
-	AUTO_CLOSE int fd = regular_open_at(c->dir, name, O_NOFOLLOW);
+	AUTO_CLOSE int fd = regular_file_open_at(c->dir, name, O_NOFOLLOW);
 	if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != geteuid() || st.st_size < (off_t)min_bytes ||
 	    (uint64_t)st.st_size > c->max_bytes)
 		return NULL;
 	size_t size = (size_t)st.st_size;
 	AUTO_FREE struct cache_head *f = malloc(size);
-	if (!f || !pread_all(fd, f, size, 0) || !is_whole(f, size, magic))
+	if (!f || !whole_io_pread(fd, f, size, 0) || !is_whole(f, size, magic))
 		return NULL;
 	futimens(fd, NULL); /* the time of use */
 	*bytes = size;
-	return steal_pointer(&f);
+	return cleanup_steal_pointer(&f);
 }
 
 size_t cache_dir_file_max(const struct cache_dir *c)
@@ -186,14 +186,14 @@ void cache_dir_store(struct cache_dir *c, const struct cache_key *key, uint64_t 
 	if (bytes > cache_dir_file_max(c) || !file_name(c, key, name))
 		return;
 	file->magic = magic;
-	cache_checksum(file, bytes, file->checksum);
+	cache_dir_checksum(file, bytes, file->checksum);
 	/* One that a dead process of the same number left is in the way until it is the oldest: then this one is not
 	 * stored. */
 	snprintf(temporary, sizeof temporary, "%s.%d", name, (int)getpid());
 	AUTO_CLOSE int fd = openat(c->dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return;
-	if (!pwrite_all(fd, file, bytes, 0) || renameat(c->dir, temporary, c->dir, name) < 0)
+	if (!whole_io_pwrite(fd, file, bytes, 0) || renameat(c->dir, temporary, c->dir, name) < 0)
 		unlinkat(c->dir, temporary, 0);
 	else
 		atomic_store_explicit(&c->stored, true, memory_order_relaxed);

@@ -54,6 +54,6 @@ void cache_dir_store(struct cache_dir *c, const struct cache_key *key, uint64_t 
                      size_t bytes);
 
 /* For tests: the checksum of a file of so many bytes. */
-void cache_checksum(const struct cache_head *file, size_t bytes, uint8_t checksum[CACHE_DIGEST_BYTES]);
+void cache_dir_checksum(const struct cache_head *file, size_t bytes, uint8_t checksum[CACHE_DIGEST_BYTES]);
 
 #endif

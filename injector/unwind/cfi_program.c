@@ -5,7 +5,7 @@
 
 #define REMEMBER_MAX 32u /* compilers nest one deep */
 
-uint64_t cfi_unsigned(struct cfi_reader *r, unsigned bytes)
+uint64_t cfi_reader_unsigned(struct cfi_reader *r, unsigned bytes)
 {
 	uint64_t v = 0;
 
@@ -19,7 +19,7 @@ uint64_t cfi_unsigned(struct cfi_reader *r, unsigned bytes)
 	return v;
 }
 
-uint64_t cfi_uleb(struct cfi_reader *r)
+uint64_t cfi_reader_uleb(struct cfi_reader *r)
 {
 	uint64_t v = 0;
 
@@ -34,7 +34,7 @@ uint64_t cfi_uleb(struct cfi_reader *r)
 	return 0;
 }
 
-int64_t cfi_sleb(struct cfi_reader *r)
+int64_t cfi_reader_sleb(struct cfi_reader *r)
 {
 	uint64_t v = 0;
 
@@ -53,20 +53,20 @@ int64_t cfi_sleb(struct cfi_reader *r)
 	return 0;
 }
 
-uint64_t cfi_pointer(struct cfi_reader *r, uint8_t encoding, uint64_t at_address)
+uint64_t cfi_reader_pointer(struct cfi_reader *r, uint8_t encoding, uint64_t at_address)
 {
 	uint64_t v;
 
 	switch (encoding & 0x0f) {
 	case DW_EH_PE_absptr:
 	case DW_EH_PE_udata8:
-	case DW_EH_PE_sdata8: v = cfi_unsigned(r, 8); break;
-	case DW_EH_PE_udata2: v = cfi_unsigned(r, 2); break;
-	case DW_EH_PE_udata4: v = cfi_unsigned(r, 4); break;
-	case DW_EH_PE_sdata2: v = (uint64_t)(int64_t)(int16_t)cfi_unsigned(r, 2); break;
-	case DW_EH_PE_sdata4: v = (uint64_t)(int64_t)(int32_t)cfi_unsigned(r, 4); break;
-	case DW_EH_PE_uleb128: v = cfi_uleb(r); break;
-	case DW_EH_PE_sleb128: v = (uint64_t)cfi_sleb(r); break;
+	case DW_EH_PE_sdata8: v = cfi_reader_unsigned(r, 8); break;
+	case DW_EH_PE_udata2: v = cfi_reader_unsigned(r, 2); break;
+	case DW_EH_PE_udata4: v = cfi_reader_unsigned(r, 4); break;
+	case DW_EH_PE_sdata2: v = (uint64_t)(int64_t)(int16_t)cfi_reader_unsigned(r, 2); break;
+	case DW_EH_PE_sdata4: v = (uint64_t)(int64_t)(int32_t)cfi_reader_unsigned(r, 4); break;
+	case DW_EH_PE_uleb128: v = cfi_reader_uleb(r); break;
+	case DW_EH_PE_sleb128: v = (uint64_t)cfi_reader_sleb(r); break;
 	default: r->bad = true; return 0;
 	}
 	switch (encoding & 0xf0) {
@@ -146,13 +146,13 @@ static void set_location(struct machine *m)
 {
 	uint64_t here = m->program->code_address + (uint64_t)(m->r.at - m->program->code);
 
-	move_to(m, cfi_pointer(&m->r, m->program->pointer_encoding, here));
+	move_to(m, cfi_reader_pointer(&m->r, m->program->pointer_encoding, here));
 }
 
 /* Takes a length and as many bytes. */
 static const uint8_t *take_block(struct machine *m, size_t *bytes)
 {
-	uint64_t n = cfi_uleb(&m->r);
+	uint64_t n = cfi_reader_uleb(&m->r);
 	const uint8_t *block = m->r.at;
 
 	if (n > (size_t)(m->r.end - m->r.at)) {
@@ -210,29 +210,29 @@ static bool run_cfa_instruction(struct machine *m, uint8_t opcode)
 
 	switch (opcode) {
 	case DW_CFA_set_loc: set_location(m); return true;
-	case DW_CFA_advance_loc1: advance(m, cfi_unsigned(&m->r, 1)); return true;
-	case DW_CFA_advance_loc2: advance(m, cfi_unsigned(&m->r, 2)); return true;
-	case DW_CFA_advance_loc4: advance(m, cfi_unsigned(&m->r, 4)); return true;
-	case DW_CFA_MIPS_advance_loc8: advance(m, cfi_unsigned(&m->r, 8)); return true;
+	case DW_CFA_advance_loc1: advance(m, cfi_reader_unsigned(&m->r, 1)); return true;
+	case DW_CFA_advance_loc2: advance(m, cfi_reader_unsigned(&m->r, 2)); return true;
+	case DW_CFA_advance_loc4: advance(m, cfi_reader_unsigned(&m->r, 4)); return true;
+	case DW_CFA_MIPS_advance_loc8: advance(m, cfi_reader_unsigned(&m->r, 8)); return true;
 	case DW_CFA_def_cfa:
-		number = cfi_uleb(&m->r);
-		define_cfa(m, number, (int64_t)cfi_uleb(&m->r));
+		number = cfi_reader_uleb(&m->r);
+		define_cfa(m, number, (int64_t)cfi_reader_uleb(&m->r));
 		return true;
 	case DW_CFA_def_cfa_sf:
-		number = cfi_uleb(&m->r);
-		define_cfa(m, number, factored(m, cfi_sleb(&m->r)));
+		number = cfi_reader_uleb(&m->r);
+		define_cfa(m, number, factored(m, cfi_reader_sleb(&m->r)));
 		return true;
 	case DW_CFA_def_cfa_register:
 		m->r.bad |= m->state->cfa != FRAME_CFA_REGISTER;
-		m->state->cfa_register = cfi_uleb(&m->r);
+		m->state->cfa_register = cfi_reader_uleb(&m->r);
 		return true;
 	case DW_CFA_def_cfa_offset:
 		m->r.bad |= m->state->cfa != FRAME_CFA_REGISTER;
-		m->state->cfa_offset = (int64_t)cfi_uleb(&m->r);
+		m->state->cfa_offset = (int64_t)cfi_reader_uleb(&m->r);
 		return true;
 	case DW_CFA_def_cfa_offset_sf:
 		m->r.bad |= m->state->cfa != FRAME_CFA_REGISTER;
-		m->state->cfa_offset = factored(m, cfi_sleb(&m->r));
+		m->state->cfa_offset = factored(m, cfi_reader_sleb(&m->r));
 		return true;
 	case DW_CFA_def_cfa_expression: define_cfa_expression(m); return true;
 	default: return false;
@@ -247,16 +247,19 @@ static void run_register_instruction(struct machine *m, uint8_t opcode)
 	case DW_CFA_nop: return;
 	case DW_CFA_remember_state: remember(m); return;
 	case DW_CFA_restore_state: recall(m); return;
-	case DW_CFA_GNU_args_size: cfi_uleb(&m->r); return;
+	case DW_CFA_GNU_args_size: cfi_reader_uleb(&m->r); return;
 	case DW_CFA_GNU_window_save: return;
 	default: break;
 	}
-	number = cfi_uleb(&m->r);
+	number = cfi_reader_uleb(&m->r);
 	switch (opcode) {
-	case DW_CFA_offset_extended: set_rule(m, number, FRAME_OFFSET, factored(m, (int64_t)cfi_uleb(&m->r))); break;
-	case DW_CFA_offset_extended_sf: set_rule(m, number, FRAME_OFFSET, factored(m, cfi_sleb(&m->r))); break;
+	case DW_CFA_offset_extended:
+		set_rule(m, number, FRAME_OFFSET, factored(m, (int64_t)cfi_reader_uleb(&m->r)));
+		break;
+	case DW_CFA_offset_extended_sf: set_rule(m, number, FRAME_OFFSET, factored(m, cfi_reader_sleb(&m->r))); break;
 	case DW_CFA_GNU_negative_offset_extended:
-		set_rule(m, number, FRAME_OFFSET, (int64_t)(0 - (uint64_t)factored(m, (int64_t)cfi_uleb(&m->r))));
+		set_rule(m, number, FRAME_OFFSET,
+		         (int64_t)(0 - (uint64_t)factored(m, (int64_t)cfi_reader_uleb(&m->r))));
 		break;
 	case DW_CFA_restore_extended: restore_rule(m, number); break;
 	case DW_CFA_undefined: set_rule(m, number, FRAME_UNDEFINED, 0); break;
@@ -268,11 +271,11 @@ static void run_register_instruction(struct machine *m, uint8_t opcode)
 		break;
 	case DW_CFA_register:
 	case DW_CFA_val_offset:
-		cfi_uleb(&m->r);
+		cfi_reader_uleb(&m->r);
 		set_rule(m, number, FRAME_OTHER, 0);
 		break;
 	case DW_CFA_val_offset_sf:
-		cfi_sleb(&m->r);
+		cfi_reader_sleb(&m->r);
 		set_rule(m, number, FRAME_OTHER, 0);
 		break;
 	default: m->r.bad = true;
@@ -281,11 +284,13 @@ static void run_register_instruction(struct machine *m, uint8_t opcode)
 
 static void step(struct machine *m)
 {
-	uint8_t opcode = (uint8_t)cfi_unsigned(&m->r, 1);
+	uint8_t opcode = (uint8_t)cfi_reader_unsigned(&m->r, 1);
 
 	switch (opcode & 0xc0) {
 	case DW_CFA_advance_loc: advance(m, opcode & 0x3f); break;
-	case DW_CFA_offset: set_rule(m, opcode & 0x3f, FRAME_OFFSET, factored(m, (int64_t)cfi_uleb(&m->r))); break;
+	case DW_CFA_offset:
+		set_rule(m, opcode & 0x3f, FRAME_OFFSET, factored(m, (int64_t)cfi_reader_uleb(&m->r)));
+		break;
 	case DW_CFA_restore: restore_rule(m, opcode & 0x3f); break;
 	default:
 		if (!run_cfa_instruction(m, opcode))
@@ -293,7 +298,8 @@ static void step(struct machine *m)
 	}
 }
 
-bool cfi_run(const struct cfi_program *program, struct frame_state *state, cfi_stretch_fn fn, void *context, int *error)
+bool cfi_program_run(const struct cfi_program *program, struct frame_state *state, cfi_stretch_fn fn, void *context,
+                     int *error)
 {
 	struct machine m;
 

@@ -18,15 +18,15 @@ struct cfi_reader {
 	bool bad;
 };
 
-uint64_t cfi_unsigned(struct cfi_reader *r, unsigned bytes); /* little-endian, 1 … 8 bytes */
-uint64_t cfi_uleb(struct cfi_reader *r);
-int64_t cfi_sleb(struct cfi_reader *r);
+uint64_t cfi_reader_unsigned(struct cfi_reader *r, unsigned bytes); /* little-endian, 1 … 8 bytes */
+uint64_t cfi_reader_uleb(struct cfi_reader *r);
+int64_t cfi_reader_sleb(struct cfi_reader *r);
 
 /*
  * A pointer in one of the DW_EH_PE encodings; at_address is the address of r->at, for pc-relative ones.
  * Indirect pointers and those relative to anything else set bad.
  */
-uint64_t cfi_pointer(struct cfi_reader *r, uint8_t encoding, uint64_t at_address);
+uint64_t cfi_reader_pointer(struct cfi_reader *r, uint8_t encoding, uint64_t at_address);
 
 struct cfi_program {
 	const uint8_t *code;
@@ -44,7 +44,7 @@ struct cfi_program {
 typedef int (*cfi_stretch_fn)(void *context, uint64_t from, uint64_t to, const struct frame_state *state);
 
 /* Runs it on *state; fn may be NULL. False: damaged, or what fn returned is in *error. */
-bool cfi_run(const struct cfi_program *program, struct frame_state *state, cfi_stretch_fn fn, void *context,
-             int *error);
+bool cfi_program_run(const struct cfi_program *program, struct frame_state *state, cfi_stretch_fn fn, void *context,
+                     int *error);
 
 #endif

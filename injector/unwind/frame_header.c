@@ -25,10 +25,10 @@ bool frame_header_read(struct frame_header *h, const struct module_file *f)
 	    head[0] != 1)
 		return false;
 	struct cfi_reader r = { head + 4, head + bytes, false };
-	uint64_t frames = cfi_pointer(&r, head[1], section->address + 4);
+	uint64_t frames = cfi_reader_pointer(&r, head[1], section->address + 4);
 	if (!r.bad)
 		h->frames = frames;
-	uint64_t count = cfi_pointer(&r, head[2], section->address + (uint64_t)(r.at - head));
+	uint64_t count = cfi_reader_pointer(&r, head[2], section->address + (uint64_t)(r.at - head));
 	uint64_t used = (uint64_t)(r.at - head);
 	if (r.bad || head[3] != TABLE_ENCODING || count > (section->bytes - used) / sizeof(struct frame_row))
 		return true;
@@ -43,12 +43,12 @@ struct frame_row *frame_header_rows(const struct frame_header *h, const struct m
 
 	if (!rows || module_file_read(f, h->rows, rows, h->count * sizeof *rows, &(struct err){ 0 }) < 0)
 		return NULL;
-	return steal_pointer(&rows);
+	return cleanup_steal_pointer(&rows);
 }
 
 /* Pointers of 4 bytes, relative to their place, or of 8: whichever gives the entry that is known. */
-uint64_t frame_description(const uint8_t description[FRAME_DESCRIPTION_BYTES], uint64_t place, uint64_t entry,
-                           const uint8_t **rest)
+uint64_t frame_header_description(const uint8_t description[FRAME_DESCRIPTION_BYTES], uint64_t place, uint64_t entry,
+                                  const uint8_t **rest)
 {
 	const uint8_t *at = description + ENTRY_AT;
 	uint32_t bytes;

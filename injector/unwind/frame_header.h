@@ -31,7 +31,7 @@ struct frame_row *frame_header_rows(const struct frame_header *h, const struct m
  * The number of bytes of the function that begins at entry, by its description, which was read from place; 0: it is not
  * that of this entry, in one of the two encodings that compilers write. *rest: its bytes after that.
  */
-uint64_t frame_description(const uint8_t description[FRAME_DESCRIPTION_BYTES], uint64_t place, uint64_t entry,
-                           const uint8_t **rest);
+uint64_t frame_header_description(const uint8_t description[FRAME_DESCRIPTION_BYTES], uint64_t place, uint64_t entry,
+                                  const uint8_t **rest);
 
 #endif

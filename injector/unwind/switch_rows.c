@@ -34,7 +34,7 @@ static bool counts_from_sp(uint32_t rule)
 	return kind == UNWIND_SP || kind == UNWIND_PAIR_SP || kind == UNWIND_LINK_SP;
 }
 
-int stack_switch_mark_bytes(struct unwind_rows *rows, const uint8_t *code, size_t bytes, uint64_t at, struct err *e)
+int switch_rows_mark_bytes(struct unwind_rows *rows, const uint8_t *code, size_t bytes, uint64_t at, struct err *e)
 {
 	const size_t first = (STACK_SWITCH_STEP - at % STACK_SWITCH_STEP) % STACK_SWITCH_STEP;
 
@@ -58,10 +58,10 @@ static int mark_piece(void *context, const uint8_t *code, size_t bytes, uint64_t
 {
 	const struct marking *m = context;
 
-	return stack_switch_mark_bytes(m->rows, code, bytes, address - m->exec_start, m->error);
+	return switch_rows_mark_bytes(m->rows, code, bytes, address - m->exec_start, m->error);
 }
 
-int stack_switch_mark(struct unwind_rows *rows, const struct module_file *f, struct err *e)
+int switch_rows_mark(struct unwind_rows *rows, const struct module_file *f, struct err *e)
 {
 	struct marking m = { rows, f->module->exec_start, e };
 	struct err ignored;

@@ -17,10 +17,10 @@
 #define STACK_SWITCH_REACH 32u
 
 /* Reads the code of the module that rows are of. What cannot be read is taken to be harmless. -ENOMEM. */
-int stack_switch_mark(struct unwind_rows *rows, const struct module_file *f, struct err *e) WARN_UNUSED;
+int switch_rows_mark(struct unwind_rows *rows, const struct module_file *f, struct err *e) WARN_UNUSED;
 /* The pure part: code is `at` bytes after where rows begin; its last STACK_SWITCH_BYTES - 1 bytes begin nothing.
  */
-int stack_switch_mark_bytes(struct unwind_rows *rows, const uint8_t *code, size_t bytes, uint64_t at,
-                            struct err *e) WARN_UNUSED;
+int switch_rows_mark_bytes(struct unwind_rows *rows, const uint8_t *code, size_t bytes, uint64_t at,
+                           struct err *e) WARN_UNUSED;
 
 #endif

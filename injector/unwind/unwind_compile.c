@@ -122,13 +122,13 @@ static bool read_augmentation(const Dwarf_CIE *in, struct cie *out)
 	out->augmented = true;
 	for (; *letter && !r.bad; letter++) {
 		switch (*letter) {
-		case 'R': out->program.pointer_encoding = (uint8_t)cfi_unsigned(&r, 1); break;
-		case 'L': cfi_unsigned(&r, 1); break;
+		case 'R': out->program.pointer_encoding = (uint8_t)cfi_reader_unsigned(&r, 1); break;
+		case 'L': cfi_reader_unsigned(&r, 1); break;
 		case 'S': out->signal_frame = true; break;
 		case 'B': break;
 		case 'P': {
-			uint8_t encoding = (uint8_t)cfi_unsigned(&r, 1);
-			cfi_pointer(&r, encoding & 0x0f, 0); /* the personality routine: only passed over */
+			uint8_t encoding = (uint8_t)cfi_reader_unsigned(&r, 1);
+			cfi_reader_pointer(&r, encoding & 0x0f, 0); /* the personality routine: only passed over */
 			break;
 		}
 		default: return true; /* by 'z' the rest can be passed over */
@@ -184,7 +184,7 @@ static void read_cie(struct cie *out, const Dwarf_CIE *in)
 	out->usable = (size_t)(in->initial_instructions_end - in->initial_instructions) <= CIE_MAX &&
 	              in->augmentation_data_size <= CIE_MAX && in->return_address_register == return_address_number &&
 	              in->initial_instructions && read_augmentation(in, out) &&
-	              cfi_run(&out->program, &out->initial, NULL, NULL, &error);
+	              cfi_program_run(&out->program, &out->initial, NULL, NULL, &error);
 }
 
 /* The CIE at an offset, usable or not. Each place is read once, whatever is there. NULL: no memory. */
@@ -209,7 +209,7 @@ static const struct cie *find_cie(struct compiler *c, uint64_t offset)
 static int on_stretch(void *context, uint64_t from, uint64_t to, const struct frame_state *state)
 {
 	struct compiler *c = context;
-	uint32_t rule = unwind_rule_word(state, c->signal_frame);
+	uint32_t rule = rule_encode_word(state, c->signal_frame);
 
 	(void)to;
 	if (c->raw.count > c->first && c->raw.rule[c->raw.count - 1] == rule)
@@ -235,10 +235,10 @@ static bool read_extent(const struct compiler *c, const struct cie *cie, struct 
 	const struct unwind_source *s = c->source;
 	uint8_t encoding = cie->program.pointer_encoding;
 
-	*start = cfi_pointer(r, encoding, s->address + (uint64_t)(r->at - s->data));
-	*length = cfi_pointer(r, encoding & 0x0f, 0);
+	*start = cfi_reader_pointer(r, encoding, s->address + (uint64_t)(r->at - s->data));
+	*length = cfi_reader_pointer(r, encoding & 0x0f, 0);
 	if (cie->augmented) {
-		uint64_t skip = cfi_uleb(r);
+		uint64_t skip = cfi_reader_uleb(r);
 		if (skip > (size_t)(r->end - r->at))
 			return false;
 		r->at += skip;
@@ -274,7 +274,7 @@ static int compile_fde(struct compiler *c, const Dwarf_FDE *fde)
 	program.initial = &cie->initial;
 	c->first = c->raw.count;
 	c->signal_frame = cie->signal_frame;
-	if (!cfi_run(&program, &state, on_stretch, c, &error)) {
+	if (!cfi_program_run(&program, &state, on_stretch, c, &error)) {
 		c->raw.count = c->first;
 		c->damaged++;
 		return error;

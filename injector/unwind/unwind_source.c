@@ -47,7 +47,7 @@ void unwind_input_read(struct unwind_input *in, const struct module_file *f)
 		AUTO_FREE uint8_t *read = malloc(p->p_filesz - at);
 		if (!read || module_file_read(f, start, read, p->p_filesz - at, &ignored))
 			return;
-		in->data = steal_pointer(&read);
+		in->data = cleanup_steal_pointer(&read);
 		in->bytes = p->p_filesz - at;
 		in->address = start;
 		return;
@@ -88,7 +88,7 @@ static int compile_and_mark(struct unwind_rows *rows, const struct module_file *
 
 	if (r)
 		return r;
-	r = stack_switch_mark(rows, f, e);
+	r = switch_rows_mark(rows, f, e);
 	if (!r)
 		r = stack_base_mark(rows, f->module, e);
 	if (r)

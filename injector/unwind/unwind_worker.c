@@ -62,8 +62,8 @@ static int write_rows(const struct worker *w, const struct unwind_rows *rows, st
 	o->offset = atomic_fetch_add_explicit(&w->board->used, 2 * half, memory_order_relaxed);
 	if (o->offset > UNWIND_WORKER_BYTES || 2 * half > UNWIND_WORKER_BYTES - o->offset)
 		return -ENOSPC;
-	return pwrite_all(w->results, rows->pc, half, o->offset) &&
-	                       pwrite_all(w->results, rows->rule, half, o->offset + half)
+	return whole_io_pwrite(w->results, rows->pc, half, o->offset) &&
+	                       whole_io_pwrite(w->results, rows->rule, half, o->offset + half)
 	               ? 0
 	               : -EIO;
 }
@@ -156,7 +156,7 @@ static int prepare(struct worker *w, struct err *e)
 	}
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN); /* asked here: the child opens no files */
 	w->threads = cpus < 1 ? 1 : cpus > (long)THREADS_MAX ? THREADS_MAX : (unsigned)cpus;
-	w->results = steal_fd(&fd);
+	w->results = cleanup_steal_fd(&fd);
 	return 0;
 }
 
@@ -164,12 +164,12 @@ static bool may_go_on(void *context)
 {
 	const uint64_t *deadline_ns = context;
 
-	return !watchdog_asked() && monotonic_ns() < *deadline_ns;
+	return !watchdog_asked() && clock_monotonic_ns() < *deadline_ns;
 }
 
 static int wait_for_child(const struct worker *w, struct err *e)
 {
-	uint64_t deadline_ns = monotonic_ns() + LONGEST_NS;
+	uint64_t deadline_ns = clock_monotonic_ns() + LONGEST_NS;
 	int status = child_await(w->child, may_go_on, &deadline_ns, NULL);
 
 	if (status < 0)
@@ -187,7 +187,8 @@ static uint32_t *read_words(const struct worker *w, uint64_t offset, uint32_t co
 {
 	AUTO_FREE uint32_t *words = reallocarray(NULL, count, sizeof *words);
 
-	return words && pread_all(w->results, words, count * sizeof *words, offset) ? steal_pointer(&words) : NULL;
+	return words && whole_io_pread(w->results, words, count * sizeof *words, offset) ? cleanup_steal_pointer(&words)
+	                                                                                 : NULL;
 }
 
 /* What the child has written about one job: copied, then checked; it may still be there (child.h). *e is why it ended,

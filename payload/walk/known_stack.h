@@ -41,7 +41,7 @@ void known_stacks_learn(uint64_t thread_pointer);
 /* The main stack has grown down to sp. */
 void known_stacks_grow(uint64_t sp);
 
-__attribute__((no_sanitize("address", "thread", "undefined"))) static inline bool control_block_notes(
+__attribute__((no_sanitize("address", "thread", "undefined"))) static inline bool known_stack_is_noted(
 	uint64_t thread_pointer, uint64_t at, uint64_t sp)
 {
 	const volatile uint64_t *noted = (const volatile uint64_t *)(thread_pointer + at);
@@ -61,7 +61,7 @@ static inline uint64_t known_stack_end(uint64_t sp, uint64_t thread_pointer)
 		return known_stacks.main_end;
 	}
 	at = __atomic_load_n(&known_stacks.noted_at, __ATOMIC_RELAXED);
-	return at && control_block_notes(thread_pointer, at, sp) ? thread_pointer : 0;
+	return at && known_stack_is_noted(thread_pointer, at, sp) ? thread_pointer : 0;
 }
 
 /* known_stack_end() of the thread comes soon. */

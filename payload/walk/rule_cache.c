@@ -84,7 +84,7 @@ static uint64_t rule_search(const struct unwind_view *view, uint64_t pc)
 
 /* A call is looked for one byte before its return address. A signal trampoline begins there, so it may not be found
  * that way. */
-uint64_t unwind_frame_search(const struct unwind_view *view, uint64_t pc)
+uint64_t unwind_view_search(const struct unwind_view *view, uint64_t pc)
 {
 	uint64_t found = rule_search(view, pc - 1), at;
 
@@ -123,9 +123,9 @@ static struct unwind_cache_entry *entry_beside(uint32_t own)
 	return &unwind_cache[own ^ way];
 }
 
-uint64_t unwind_frame_remember(const struct unwind_view *view, uint64_t pc, uint64_t key)
+uint64_t unwind_view_remember(const struct unwind_view *view, uint64_t pc, uint64_t key)
 {
-	const uint32_t own = unwind_cache_index(pc);
+	const uint32_t own = unwind_cache_entry_index(pc);
 	uint64_t found, mixed, other_found, other_mixed;
 	const bool taken = entry_load(&unwind_cache[own], &other_found, &other_mixed);
 
@@ -139,12 +139,12 @@ uint64_t unwind_frame_remember(const struct unwind_view *view, uint64_t pc, uint
 	}
 	if (taken)
 		entry_store(entry_beside(own), other_found, other_mixed);
-	found = unwind_frame_search(view, pc);
+	found = unwind_view_search(view, pc);
 	entry_store(&unwind_cache[own], found, key ^ found);
 	return found;
 }
 
-const struct unwind_range *unwind_range_find(const struct unwind_view *view, uint64_t address, uint32_t flags)
+const struct unwind_range *unwind_view_range(const struct unwind_view *view, uint64_t address, uint32_t flags)
 {
 	uint32_t low = 0, high = view->range_count;
 	const struct unwind_range *range;

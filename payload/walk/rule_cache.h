@@ -60,13 +60,13 @@ extern struct unwind_cache_entry unwind_cache[1u << UNWIND_CACHE_LOG2] HIDDEN;
 #define UNWIND_CACHE_WAYS 4  /* a line of them */
 #define UNWIND_CACHE_SHIFT 2 /* hardly two calls return to the same four bytes */
 
-static inline uint16_t unwind_cache_index(uint64_t pc)
+static inline uint16_t unwind_cache_entry_index(uint64_t pc)
 {
 	return (uint16_t)((pc >> UNWIND_CACHE_SHIFT) % (1u << UNWIND_CACHE_LOG2));
 }
 
 /* Offset of the index in force, 0: none. Indexes are only appended: the same offset is the same index. */
-static inline uint64_t unwind_index_now(void)
+static inline uint64_t unwind_view_offset(void)
 {
 	const struct unwind_header *header = (const void *)payload.tables;
 
@@ -76,26 +76,26 @@ static inline uint64_t unwind_index_now(void)
 /* The index at an offset; an empty view if it is not valid. */
 void unwind_view_open(struct unwind_view *view, uint64_t offset);
 /* The frame with return address pc, past the cache: UNWIND_NONE if nothing is known. */
-uint64_t unwind_frame_search(const struct unwind_view *view, uint64_t pc);
+uint64_t unwind_view_search(const struct unwind_view *view, uint64_t pc);
 /* The same for one that is not in its own entry: from another one of the line, else past the cache and into it. */
-uint64_t unwind_frame_remember(const struct unwind_view *view, uint64_t pc, uint64_t key);
+uint64_t unwind_view_remember(const struct unwind_view *view, uint64_t pc, uint64_t key);
 /* The range that holds address and has all of flags, or NULL. */
-const struct unwind_range *unwind_range_find(const struct unwind_view *view, uint64_t address, uint32_t flags);
+const struct unwind_range *unwind_view_range(const struct unwind_view *view, uint64_t address, uint32_t flags);
 
 /* salt distinguishes the generations of the index: rules of another one are not found. */
-static inline uint64_t unwind_salt(uint32_t generation)
+static inline uint64_t unwind_view_salt(uint32_t generation)
 {
 	return (uint64_t)generation << 48;
 }
 
-static inline uint64_t unwind_frame_find(const struct unwind_view *view, uint64_t salt, uint64_t pc)
+static inline uint64_t unwind_view_find(const struct unwind_view *view, uint64_t salt, uint64_t pc)
 {
-	struct unwind_cache_entry *entry = &unwind_cache[unwind_cache_index(pc)];
+	struct unwind_cache_entry *entry = &unwind_cache[unwind_cache_entry_index(pc)];
 	uint64_t found = __atomic_load_n(&entry->found, __ATOMIC_RELAXED);
 	uint64_t key = (pc ^ salt) * HASH_MULTIPLIER;
 
 	if (UNLIKELY((__atomic_load_n(&entry->mixed, __ATOMIC_RELAXED) ^ found) != key))
-		return unwind_frame_remember(view, pc, key);
+		return unwind_view_remember(view, pc, key);
 	return found;
 }
 

@@ -43,7 +43,7 @@ static const struct recent_frame *recent_before(const struct recent_stack *recen
 }
 
 /*
- * Not 0 if the word has changed. Unlike stack_word() not volatile, which would keep the address out of the instruction
+ * Not 0 if the word has changed. Unlike step_word() not volatile, which would keep the address out of the instruction
  * that reads.
  */
 __attribute__((no_sanitize("address", "thread", "undefined"))) static inline uint64_t word_differs(
@@ -113,7 +113,7 @@ static bool recent_usable(const struct recent_stack *recent)
 static void walk_use_generation(struct walk *w, uint32_t generation)
 {
 	w->generation = generation;
-	w->salt = unwind_salt(generation);
+	w->salt = unwind_view_salt(generation);
 }
 
 static __attribute__((noinline)) void walk_open_index(struct walk *w)
@@ -131,7 +131,7 @@ static __attribute__((noinline)) void walk_open_index(struct walk *w)
 static inline const struct recent_frame *walk_open(struct walk *w, struct recent_stack *recent)
 {
 	walk_set_end(w, w->at.sp);
-	w->index = unwind_index_now();
+	w->index = unwind_view_offset();
 	if (!recent || recent->index != w->index) {
 		walk_open_index(w);
 		if (recent) /* its index never comes back */
@@ -203,7 +203,7 @@ static __attribute__((noinline)) enum step trail_join_open(struct trail *t, stru
 		.fp = last->fp,
 		.room = (w->stack_end - last->sp) / 8,
 	};
-	step = unwind_step(w, unwind_frame_find(walk_view(w), w->salt, w->at.pc), &below);
+	step = unwind_step(w, unwind_view_find(walk_view(w), w->salt, w->at.pc), &below);
 	more = w->fallback - before;
 	if (more != last->fallback)
 		recent_stack_correct(t->recent, more - last->fallback);
@@ -239,7 +239,7 @@ static __attribute__((noinline)) enum step trail_slow(struct trail *t, struct wa
 {
 	/* Java code is in no module, which a search of all of them would find out for each frame. */
 	const bool java = java_walk_holds(w->at.pc - 1);
-	uint64_t found = UNLIKELY(java) ? UNWIND_NONE : unwind_frame_find(walk_view(w), w->salt, w->at.pc);
+	uint64_t found = UNLIKELY(java) ? UNWIND_NONE : unwind_view_find(walk_view(w), w->salt, w->at.pc);
 	uint64_t frame = DUMP_FRAME_ADDRESS(w->at.pc) | (found & UNWIND_FOUND_MODULE_BITS);
 	struct fresh_frame fresh = { .sp = w->at.sp, .frame = frame, .fp = w->at.fp, .fp_below = t->fp_below };
 	uint32_t fallback = w->fallback;
@@ -269,7 +269,7 @@ static inline __attribute__((always_inline)) enum step trail_quick(struct trail 
 	uint32_t count = t->count;
 
 	while (count < DUMP_FRAMES_MAX) {
-		const struct unwind_cache_entry *entry = &unwind_cache[unwind_cache_index(pc)];
+		const struct unwind_cache_entry *entry = &unwind_cache[unwind_cache_entry_index(pc)];
 		uint64_t found = __atomic_load_n(&entry->found, __ATOMIC_RELAXED), next, frame;
 		uint32_t shape = UNWIND_FOUND_SHAPE(found);
 
@@ -310,12 +310,12 @@ static inline __attribute__((always_inline)) enum step trail_quick(struct trail 
 		if (below) {
 			fp = FP_UNKNOWN;
 			if (below <= next - sp)
-				fp = stack_word(next - below);
+				fp = step_word(next - below);
 			else
 				below = 0;
 		}
 		sp = next;
-		pc = arch_code_address(stack_word(next - ARCH_RETURN_BELOW(below)));
+		pc = arch_code_address(step_word(next - ARCH_RETURN_BELOW(below)));
 		step = STEP_ON;
 	}
 	if (!pc)
@@ -392,7 +392,7 @@ void unwind_walk(const struct unwind_start *start, struct recent_stack *recent, 
 	t.hash = 0;
 	t.count = t.held = t.fp_below = 0;
 	t.near = walk_open(&w, recent);
-	if (!(start->sp & 7) && words_fit(&w.at, 1))
+	if (!(start->sp & 7) && place_fits(&w.at, 1))
 		step = step_to(&w.at, 1, w.at.fp);
 	if (step == STEP_ON)
 		step = trail_walk(&t, &w);

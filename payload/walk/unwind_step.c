@@ -25,7 +25,7 @@ static bool walk_reach(struct walk *w, uint64_t end)
 		return true;
 	if (w->stack_known || w->fallback || w->java || (end & 7) || end - sp > FRAME_BYTES_MAX)
 		return false;
-	range = unwind_range_find(walk_view(w), sp - 8, UNWIND_RANGE_STACK);
+	range = unwind_view_range(walk_view(w), sp - 8, UNWIND_RANGE_STACK);
 	if (range && end > range->end)
 		return false;
 	walk_set_end(w, end - 8);
@@ -38,7 +38,7 @@ static bool walk_read(struct walk *w, uint64_t address, uint64_t *value)
 {
 	if ((address & 7) || address < w->at.sp || !walk_reach(w, address + 8))
 		return false;
-	*value = stack_word(address);
+	*value = step_word(address);
 	return true;
 }
 
@@ -72,10 +72,10 @@ static enum step step_by_saved(struct walk *w, uint64_t found, uint32_t *fp_belo
 	if (pair && field == UNWIND_FP_AT_FP)
 		return low % 8 || low / 8 + 2 > words
 		               ? STEP_LOST
-		               : step_to_below(&w->at, words, stack_word(w->at.sp + low), words * 8 - low - 8);
+		               : step_to_below(&w->at, words, step_word(w->at.sp + low), words * 8 - low - 8);
 	if (field < (pair ? 2 : 1) || field > words || !words)
 		return STEP_LOST;
-	return pair ? step_to_below(&w->at, words, stack_word(cfa - 8ull * field), 8ull * field - 8)
+	return pair ? step_to_below(&w->at, words, step_word(cfa - 8ull * field), 8ull * field - 8)
 	            : step_to_below(&w->at, words, w->at.fp, 8ull * field);
 }
 #endif
@@ -114,7 +114,7 @@ static enum step step_by_rule(struct walk *w, uint64_t found, uint32_t *fp_below
 	} else if (field > words) { /* UNWIND_FP_LOST perhaps */
 		fp = FP_UNKNOWN;
 	} else if (field != UNWIND_FP_SAME) {
-		fp = stack_word(cfa - 8ull * field);
+		fp = step_word(cfa - 8ull * field);
 		if (*fp_below == 0)
 			*fp_below = 8 * field;
 	}
@@ -134,12 +134,12 @@ static enum step step_by_fp(struct walk *w, uint64_t found, uint32_t *fp_below)
 		return STEP_END;
 	if (!walk_covers(w, fp, 16))
 		return STEP_LOST;
-	pc = arch_code_address(stack_word(fp + 8));
-	if (pc && !unwind_range_find(walk_view(w), pc - 1, UNWIND_RANGE_EXEC))
+	pc = arch_code_address(step_word(fp + 8));
+	if (pc && !unwind_view_range(walk_view(w), pc - 1, UNWIND_RANGE_EXEC))
 		return STEP_LOST;
 	w->fallback++;
 	*fp_below = 16;
-	return step_to(&w->at, (fp + 16 - w->at.sp) / 8, stack_word(fp));
+	return step_to(&w->at, (fp + 16 - w->at.sp) / 8, step_word(fp));
 }
 
 /* Java code: HotSpot's own description of it tells. */
@@ -154,8 +154,8 @@ static __attribute__((noinline)) enum step step_by_java(struct walk *w)
 	w->java_frame = step.frame;
 	w->at.sp = step.sp;
 	w->at.room = (w->stack_end - step.sp) / 8;
-	w->at.fp = stack_word(step.link);
-	w->at.pc = stack_word(step.link + 8);
+	w->at.fp = step_word(step.link);
+	w->at.pc = step_word(step.link + 8);
 	return w->at.pc ? STEP_ON : STEP_END;
 }
 
@@ -166,11 +166,11 @@ static enum step step_over_signal(struct walk *w)
 
 	if (++w->signal_frames > SIGNAL_FRAMES_MAX || !walk_reach(w, context + ARCH_UCONTEXT_BYTES))
 		return STEP_LOST;
-	pc = stack_word(context + ARCH_UCONTEXT_PC);
-	sp = stack_word(context + ARCH_UCONTEXT_SP);
-	w->at.fp = stack_word(context + ARCH_UCONTEXT_FP);
+	pc = step_word(context + ARCH_UCONTEXT_PC);
+	sp = step_word(context + ARCH_UCONTEXT_SP);
+	w->at.fp = step_word(context + ARCH_UCONTEXT_FP);
 #if ARCH_LINK_REGISTER
-	w->link = stack_word(context + ARCH_UCONTEXT_LINK);
+	w->link = step_word(context + ARCH_UCONTEXT_LINK);
 	w->link_sp = sp;
 #endif
 	if (!pc || (sp & 7))

@@ -80,7 +80,7 @@ enum step {
 };
 
 /* Reads the target's stack: words that no C object of ours covers. */
-__attribute__((no_sanitize("address", "thread", "undefined"))) static inline uint64_t stack_word(uint64_t address)
+__attribute__((no_sanitize("address", "thread", "undefined"))) static inline uint64_t step_word(uint64_t address)
 {
 	return *(const volatile uint64_t *)address;
 }
@@ -107,7 +107,7 @@ static inline void walk_set_end(struct walk *w, uint64_t address)
 
 /* Is a CFA so many words above sp a valid one? One comparison for both: it grows, and its return address is on the
  * stack. */
-static inline bool words_fit(const struct place *at, uint64_t words)
+static inline bool place_fits(const struct place *at, uint64_t words)
 {
 	return words - 1 < at->room;
 }
@@ -119,7 +119,7 @@ static inline enum step step_to_below(struct place *at, uint64_t words, uint64_t
 	at->sp += words * 8;
 	at->room -= words;
 	at->fp = fp;
-	at->pc = arch_code_address(stack_word(at->sp - below));
+	at->pc = arch_code_address(step_word(at->sp - below));
 	return at->pc ? STEP_ON : STEP_END;
 }
 

@@ -36,7 +36,7 @@ void walked_keep(const uint64_t *frames, uint32_t count, uint64_t bytes)
 	if (count > WALKED_FRAMES)
 		count = WALKED_FRAMES;
 	for (uint32_t i = 0; i < count; i++)
-		__atomic_store_n(&walked.entries[i], unwind_cache_index(DUMP_FRAME_ADDRESS(frames[i])),
+		__atomic_store_n(&walked.entries[i], unwind_cache_entry_index(DUMP_FRAME_ADDRESS(frames[i])),
 		                 __ATOMIC_RELAXED);
 	__atomic_store_n(&walked.count, count, __ATOMIC_RELAXED);
 	__atomic_store_n(&walked.lines, (uint32_t)(lines < WALKED_LINES ? lines : WALKED_LINES), __ATOMIC_RELAXED);

@@ -6,8 +6,8 @@ import re
 import tempfile
 
 # What changes a target, and where it may be called: only below touch/, and memory is written at one place.
-TOUCHES = re.compile(r"\b(ptrace|process_vm_writev|target_(?:write|change|undo|add_change)|tracee_set_\w+|registers_write|changes_(?:add|made))\s*\(")
-WRITES = re.compile(r"\b(p?writev?(?:64|_all)?)\s*\(\s*[\w.>-]*(?:mem|writer|w->fd)")
+TOUCHES = re.compile(r"\b(ptrace|process_vm_writev|target_write|target_writer_(?:change|undo|add_change)|tracee_set_\w+|registers_write|changes_(?:add|made))\s*\(")
+WRITES = re.compile(r"\b(p?writev?(?:64)?|whole_io_pwrite)\s*\(\s*[\w.>-]*(?:mem|writer|w->fd)")
 # arch/ defines how registers are written; who calls that is below touch/.
 MAY_TOUCH = ("injector/touch/", "injector/arch/")
 WRITER = "injector/touch/remote/target_write.c"
@@ -65,6 +65,8 @@ PLANTED = (
     ("touch", "injector/prove/quiesce.c", "bool f(void)\n{\n\treturn registers_write(1, &regs);\n}\n"),
     ("touch", "injector/session/session.c", "long f(void)\n{\n\treturn process_vm_writev(1, a, 1, b, 1, 0);\n}\n"),
     ("touch", "injector/touch/patches/load.c", "long f(void)\n{\n\treturn pwrite(h->image.mem, a, 1, 0);\n}\n"),
+    ("touch", "injector/touch/patches/load.c", "bool f(void)\n{\n\treturn whole_io_pwrite(w->fd, a, 1, 0);\n}\n"),
+    ("touch", "injector/prove/quiesce.c", "int f(void)\n{\n\treturn target_writer_undo(w, 1, NULL, e);\n}\n"),
     ("sandbox", "injector/run/steps/attach.c", "int f(void)\n{\n\treturn fork();\n}\n"),
     ("sandbox", "analyzer/live/live_guard.c", "void f(void)\n{\n\tprctl(PR_SET_PDEATHSIG, SIGTERM);\n}\n"),
     ("sandbox", "common/files/owner.c", "int f(void)\n{\n\treturn prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);\n}\n"),
@@ -72,6 +74,9 @@ PLANTED = (
     ("folders", "injector/maps/maps.c", '#include "touch/changes.h"\n'),
     ("folders", "injector/plans/plan.c", "int x;\n"),
     ("guards", "injector/maps/target_file.h", "#ifndef MEMATTACH_A_H\n#define MEMATTACH_A_H\n#endif\n"),
+    ("names", "injector/maps/maps.h", "/* It. */\nint read_maps(struct maps *m, struct err *e) WARN_UNUSED;\n"),
+    ("names", "injector/maps/maps.h", "struct mapping {\n\tint x;\n};\nstatic inline int mapped(const struct mapping *m)\n{\n\treturn m->x;\n}\n"),
+    ("names", "common/base/size.h", "__attribute__((cold)) const char *\ntime_format(double seconds, char text[8]);\n"),
     ("pages", "HACKING.md", "how it ends: `injector/run/no_such_file.c`\n"),
     ("pages", "HACKING.md", "how it ends: `no_such_file.h`\n"),
     ("pages", "docs/glossary.md", "**end** · `no_such_function()`\n"),

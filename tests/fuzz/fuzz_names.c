@@ -41,11 +41,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (short_name_cut(cut, 50) > 50 || columns > sizeof clean)
 		abort();
 	struct name_text buffer = { 0 };
-	const char *name_of_frame = name_clean(&buffer, plain);
+	const char *name_of_frame = frame_name_clean(&buffer, plain);
 	if (!name_of_frame)
 		abort();
 	check_printable(name_of_frame);
-	name_done(&buffer);
+	frame_name_done(&buffer);
 	json = (struct json){ .out = null };
 	json_string(&json, NULL, plain);
 	fclose(null);

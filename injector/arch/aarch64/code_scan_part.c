@@ -10,7 +10,7 @@
 #include "arch/code_scan_part.h"
 
 #include "arch/aarch64/words.h"
-#include "arch/code_references.h"
+#include "arch/code.h"
 #include "base/sorted.h"
 
 #define FOLLOW_WORDS 1024u /* behind what makes the address */

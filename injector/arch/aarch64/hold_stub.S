@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Position-independent; struct hold_data follows the last byte. At a program's entry x0 and the stack have a meaning,
- * at that of main x0 to x2: these and x8 are kept. Four words are pushed, in this order, which hold_leave() knows. x16
- * may be changed on the way to a function (AAPCS64 6.1.1), and BTI accepts a jump by it at a landing pad.
+ * at that of main x0 to x2: these and x8 are kept. Four words are pushed, in this order, which hold_stub_leave() knows.
+ * x16 may be changed on the way to a function (AAPCS64 6.1.1), and BTI accepts a jump by it at a landing pad.
  */
 #include "arch/hold_stub.h"
 

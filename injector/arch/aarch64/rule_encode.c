@@ -29,7 +29,7 @@ static uint32_t words_below(const struct frame_register *r)
 	return below && r->offset >= -8 * (int64_t)UNWIND_FP_MAX ? (uint32_t)(-r->offset / 8) : 0;
 }
 
-uint32_t unwind_rule_word(const struct frame_state *s, bool signal_frame)
+uint32_t rule_encode_word(const struct frame_state *s, bool signal_frame)
 {
 	const uint32_t fp = words_below(&s->frame_pointer), link = words_below(&s->return_address);
 	const bool by_sp = s->cfa_register == STACK_POINTER;
@@ -52,7 +52,7 @@ uint32_t unwind_rule_word(const struct frame_state *s, bool signal_frame)
 }
 
 /* Of the stub of a function: it has changed nothing yet. */
-uint32_t unwind_rule_in_stub(uint64_t pc)
+uint32_t rule_encode_in_stub(uint64_t pc)
 {
 	(void)pc;
 	return UNWIND_RULE(UNWIND_LINK_SP, 0, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "arch/word_references.h"
 
-#include "arch/code_references.h"
+#include "arch/code.h"
 
 static void note(void *context, enum reference_kind kind, uint64_t destination)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "arch/hold_stub.h"
 
-void hold_leave(struct registers *regs, uint64_t entry, const uint64_t pushed[HOLD_PUSHED])
+void hold_stub_leave(struct registers *regs, uint64_t entry, const uint64_t pushed[HOLD_PUSHED])
 {
 	regs->general.rdx = pushed[0];
 	regs->general.rsi = pushed[1];

@@ -2,7 +2,7 @@
 /*
  * Position-independent; struct hold_data follows the last byte. At a program's entry %rdx and the stack have a meaning
  * (psABI 3.4.1), at that of main %rdi, %rsi and %rdx: these are kept. Three words are pushed, in this order, which
- * hold_leave() knows.
+ * hold_stub_leave() knows.
  */
 #include "arch/hold_stub.h"
 

@@ -130,7 +130,7 @@ static bool is_signal_frame(const struct frame_state *s)
 	       x.base == RSP && x.offset == UCONTEXT_RSP && x.deref && x.add == 0;
 }
 
-uint32_t unwind_rule_word(const struct frame_state *s, bool signal_frame)
+uint32_t rule_encode_word(const struct frame_state *s, bool signal_frame)
 {
 	int64_t n;
 
@@ -146,7 +146,7 @@ uint32_t unwind_rule_word(const struct frame_state *s, bool signal_frame)
 }
 
 /* One word is pushed 11 bytes after the start, before the loader is called. Linkers write that in one form. */
-uint32_t unwind_rule_in_stub(uint64_t pc)
+uint32_t rule_encode_in_stub(uint64_t pc)
 {
 	return UNWIND_RULE(UNWIND_SP, pc % 16 >= 11 ? 16 : 8, UNWIND_FP_SAME);
 }

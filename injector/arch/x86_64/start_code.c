@@ -81,7 +81,7 @@ static struct value load(const struct reader *r, uint64_t address, unsigned bits
 	struct value v = { 0 };
 
 	if (address >= r->written_end && (bits == 32 || bits == 64))
-		v.known = pread_all(r->mem, &v.value, bits / 8, address);
+		v.known = whole_io_pread(r->mem, &v.value, bits / 8, address);
 	return v;
 }
 
@@ -218,7 +218,7 @@ static bool decode(struct reader *r, const ZydisDecoder *decoder)
 {
 	uint8_t bytes[ZYDIS_MAX_INSTRUCTION_LENGTH];
 
-	return pread_all(r->mem, bytes, sizeof bytes, r->pc) &&
+	return whole_io_pread(r->mem, bytes, sizeof bytes, r->pc) &&
 	       ZYAN_SUCCESS(ZydisDecoderDecodeFull(decoder, bytes, sizeof bytes, &r->in, r->operands));
 }
 
@@ -298,7 +298,7 @@ static bool fill_in(struct start_code *code, int mem, const struct value *functi
 		                     .operand_base = function->operand_base,
 		                     .operand_signed = function->operand_signed };
 	return code->operand_at % PAGE <= PAGE - sizeof code->operand &&
-	       pread_all(mem, &code->operand, sizeof code->operand, code->operand_at) &&
+	       whole_io_pread(mem, &code->operand, sizeof code->operand, code->operand_at) &&
 	       start_code_operand(code, code->main_address, &operand) && operand == code->operand;
 }
 

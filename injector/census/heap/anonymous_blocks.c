@@ -108,7 +108,7 @@ static int look_at_page(struct anonymous_blocks *b, struct batch *batch, uint64_
 
 	p->address = at;
 	batch->pieces[batch->count++] = (struct target_piece){ at, sizeof p->words, p->words };
-	return batch->count == BATCH && census_in_time(memory) ? look_at_batch(b, batch, m, memory, e) : 0;
+	return batch->count == BATCH && census_memory_in_time(memory) ? look_at_batch(b, batch, m, memory, e) : 0;
 }
 
 /* By its address alone; NULL: none. */

@@ -37,7 +37,7 @@ static int find_arena_heaps(struct census_heap *h, const struct mapping *m, stru
 
 	for (uint64_t at = next_heap(memory, m->start); at < m->end && rc == 0;
 	     at = next_heap(memory, at + ARENA_HEAP_BYTES)) {
-		if (!census_read(memory, at, &heap, sizeof heap) || !arena_heap_fits(&heap, at))
+		if (!census_memory_read(memory, at, &heap, sizeof heap) || !arena_heap_fits(&heap, at))
 			continue;
 		const uint64_t end = heap.bytes < m->end - at ? at + heap.bytes : m->end;
 		const struct extent extent = { at, end, REGION_ARENA, "", heap.arena };
@@ -84,9 +84,9 @@ static int count(struct census_heap *h, struct census_memory *memory, struct err
 
 	if (rc < 0)
 		return rc;
-	fastbins_follow(&h->glibc, memory);
+	heap_fastbins_follow(&h->glibc, memory);
 	heap_figures_trim(&h->figures, &h->glibc, memory->pages);
-	tcaches_follow(&h->glibc, memory);
+	heap_tcaches_follow(&h->glibc, memory);
 	return heap_figures_add(&h->figures, &h->glibc, memory->pages, e);
 }
 
@@ -123,7 +123,7 @@ int census_heap_sketch(struct census_heap *h, const struct target *t, const stru
 	int rc = find(h, t, maps, memory, is_stack, context, e);
 	if (rc < 0)
 		return rc;
-	sketch->cut = !census_in_time(memory) || budget_check(&memory->budget, &refused) < 0;
+	sketch->cut = !census_memory_in_time(memory) || budget_check(&memory->budget, &refused) < 0;
 	sketch->knows_free = free_lists_sum(&h->glibc, memory, &sketch->freed);
 	return 0;
 }

@@ -24,7 +24,7 @@ int census_heap_take(struct census_heap *h, const struct target *t, const struct
                      struct err *e) WARN_UNUSED;
 /*
  * The same without a look at each chunk: of glibc's malloc only how much is free, by its lists. It ends where
- * census_in_time() says so.
+ * census_memory_in_time() says so.
  */
 struct census_sketch {
 	bool cut; /* there may be more extents than were found */

@@ -41,7 +41,7 @@ static bool read_window(struct walk *w, uint64_t at, uint64_t bytes)
 	w->window_end = w->window_start + bytes;
 	if (w->window_end > w->segment->end)
 		w->window_end = w->segment->end;
-	if (census_read_range(w->memory, w->window_start, w->window, w->window_end - w->window_start))
+	if (census_memory_read_range(w->memory, w->window_start, w->window, w->window_end - w->window_start))
 		return true;
 	w->heap->over = true;
 	w->window_end = w->window_start;
@@ -167,7 +167,7 @@ static int note_tcache(struct walk *w, uint64_t chunk, uint64_t size, struct err
 static bool is_top(struct walk *w, uint64_t at)
 {
 	census_memory_refresh(w->memory);
-	w->top = census_word(w->memory, w->segment->arena + w->heap->glibc.layout->top);
+	w->top = census_memory_word(w->memory, w->segment->arena + w->heap->glibc.layout->top);
 	return at == w->top;
 }
 
@@ -234,7 +234,7 @@ static int walk_again(struct walk *w, uint64_t at, uint64_t to, chunk_new_fn is_
 	int rc = 0;
 
 	for (uint64_t n = 0; (at < to || !heap_marks_begins(&s->marks, at)) && !is_last(w, at) && rc == 0; n++) {
-		if (n % CLOCK_EVERY == 0 && monotonic_ns() > w->heap->again_until_ns)
+		if (n % CLOCK_EVERY == 0 && clock_monotonic_ns() > w->heap->again_until_ns)
 			return err_set(e, ETIME, "it would be stopped for too long");
 		const uint64_t size = chunk_at(w, at, &is_free);
 		if (!size) {

@@ -29,12 +29,12 @@ static bool add_chunk(const struct glibc_heap *h, const struct census_memory *me
 static bool follow_bin(const struct glibc_heap *h, struct census_memory *memory, uint64_t arena, uint64_t head,
                        uint64_t *freed)
 {
-	uint64_t before = head, at = census_word(memory, head + 16), sum = 0;
+	uint64_t before = head, at = census_memory_word(memory, head + 16), sum = 0;
 	struct free_chunk chunk;
 
 	for (uint64_t n = 1; at != head; n++) {
-		if ((n % CLOCK_EVERY == 0 && !census_in_time(memory)) ||
-		    !census_read(memory, at, &chunk, sizeof chunk) || chunk.previous != before ||
+		if ((n % CLOCK_EVERY == 0 && !census_memory_in_time(memory)) ||
+		    !census_memory_read(memory, at, &chunk, sizeof chunk) || chunk.previous != before ||
 		    !add_chunk(h, memory, arena, at, chunk.size & ~15ull, &sum))
 			return false;
 		before = at;
@@ -47,14 +47,14 @@ static bool follow_bin(const struct glibc_heap *h, struct census_memory *memory,
 static bool follow_fastbin(const struct glibc_heap *h, struct census_memory *memory, uint64_t arena, unsigned bin,
                            uint64_t *freed)
 {
-	uint64_t chunk = census_word(memory, arena + h->glibc.layout->fastbins + 8 * bin), sum = 0, next;
+	uint64_t chunk = census_memory_word(memory, arena + h->glibc.layout->fastbins + 8 * bin), sum = 0, next;
 
 	for (uint64_t n = 1; chunk; n++) {
-		if ((n % CLOCK_EVERY == 0 && !census_in_time(memory)) ||
-		    !census_read(memory, chunk + 16, &next, sizeof next) ||
+		if ((n % CLOCK_EVERY == 0 && !census_memory_in_time(memory)) ||
+		    !census_memory_read(memory, chunk + 16, &next, sizeof next) ||
 		    !add_chunk(h, memory, arena, chunk, LEAST_CHUNK + 16 * bin, &sum))
 			return false;
-		chunk = fastbin_next(h, chunk, next);
+		chunk = heap_fastbin_next(h, chunk, next);
 	}
 	*freed += sum;
 	return true;
@@ -64,7 +64,7 @@ static bool follow_fastbin(const struct glibc_heap *h, struct census_memory *mem
 static bool follow(const struct glibc_heap *h, struct census_memory *memory, uint64_t arena, unsigned bin, bool fast,
                    uint64_t *freed)
 {
-	for (unsigned i = 0; i < ATTEMPTS && census_in_time(memory); i++) {
+	for (unsigned i = 0; i < ATTEMPTS && census_memory_in_time(memory); i++) {
 		if (i)
 			census_memory_refresh(memory);
 		if (fast ? follow_fastbin(h, memory, arena, bin, freed)
@@ -76,7 +76,7 @@ static bool follow(const struct glibc_heap *h, struct census_memory *memory, uin
 
 static bool add_arena(const struct glibc_heap *h, struct census_memory *memory, uint64_t arena, uint64_t *freed)
 {
-	const uint64_t top = census_word(memory, arena + h->glibc.layout->top);
+	const uint64_t top = census_memory_word(memory, arena + h->glibc.layout->top);
 	const struct heap_segment *s = glibc_heap_segment(h, top);
 
 	if (s && s->arena == arena)

@@ -12,7 +12,7 @@
 #include "census/heap/glibc_heap.h"
 
 /* Resident bytes of all free chunks. False: not known, since lists changed all the time, lead elsewhere, or took too
- * long (census_in_time). After glibc_heap_find. */
+ * long (census_memory_in_time). After glibc_heap_find. */
 bool free_lists_sum(const struct glibc_heap *h, struct census_memory *memory, uint64_t *freed);
 
 #endif

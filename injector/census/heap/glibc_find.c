@@ -43,7 +43,7 @@ static bool bins_are_lists(struct search *s, uint64_t arena, const struct glibc_
 	for (unsigned i = 0; i < BINS; i++) {
 		const uint64_t bin = arena + l->bins + 16 * i - 16;
 		uint64_t links[2];
-		if (!census_read(s->memory, bin + 16, links, sizeof links))
+		if (!census_memory_read(s->memory, bin + 16, links, sizeof links))
 			return false;
 		changed += (links[0] == bin) != (links[1] == bin);
 		if (links[0] % 16 || links[1] % 16 || (links[0] != bin && !maps_find(s->maps, links[0])))
@@ -89,7 +89,7 @@ static void search_data(struct search *s, const struct mapping *m)
 
 	for (uint64_t at = m->start; words && at < m->end; at += WINDOW_BYTES) {
 		const size_t bytes = m->end - at < WINDOW_BYTES ? m->end - at : WINDOW_BYTES;
-		if (!census_read_range(s->memory, at, words, bytes))
+		if (!census_memory_read_range(s->memory, at, words, bytes))
 			break;
 		search_words(s, words, bytes / sizeof *words, at);
 	}
@@ -150,11 +150,12 @@ static void find_parameters(struct search *s)
 	for (uint64_t at = g->main_arena - NEAR_BYTES; at < g->main_arena + NEAR_BYTES; at += 8) {
 		uint64_t words[5]; /* mmapped_mem, max_mmapped_mem, sbrk_base, tcache_bins, tcache_max_bytes */
 		uint32_t count;
-		if (!census_read(s->memory, at - 16, words, sizeof words) || words[2] - heap->start >= HEAP_SLACK ||
-		    words[2] % 16 || words[0] > words[1] || words[3] > 76 || words[4] > 8 << 20)
+		if (!census_memory_read(s->memory, at - 16, words, sizeof words) ||
+		    words[2] - heap->start >= HEAP_SLACK || words[2] % 16 || words[0] > words[1] || words[3] > 76 ||
+		    words[4] > 8 << 20)
 			continue;
 		g->heap_start = words[2];
-		g->counts_mapped = g->release && census_read(s->memory, at - offset, &count, sizeof count);
+		g->counts_mapped = g->release && census_memory_read(s->memory, at - offset, &count, sizeof count);
 		g->mapped_count = g->counts_mapped ? count : 0;
 		g->mapped_bytes = words[0];
 		return;

@@ -101,9 +101,9 @@ int glibc_heap_walk(struct glibc_heap *h, struct census_memory *memory, struct e
 {
 	int rc = 0;
 
-	h->system_bytes = census_word(memory, h->glibc.main_arena + h->glibc.layout->system_bytes);
+	h->system_bytes = census_memory_word(memory, h->glibc.main_arena + h->glibc.layout->system_bytes);
 	for (size_t i = 0; i < h->arena_count; i++)
-		h->system_bytes += census_word(memory, h->arenas[i] + h->glibc.layout->system_bytes);
+		h->system_bytes += census_memory_word(memory, h->arenas[i] + h->glibc.layout->system_bytes);
 	for (size_t i = 0; i < h->segment_count && rc == 0; i++) {
 		struct heap_segment *s = &h->segments[i];
 		rc = heap_marks_open(&s->marks, s->start, s->end, e);

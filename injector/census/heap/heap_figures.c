@@ -14,26 +14,26 @@
 #define SPARSE_BYTES (CENSUS_PAGE / 4)
 #define IS_THERE 0x8000u /* beside the live bytes of a page, which are 4096 at most */
 
-unsigned size_class_of(uint64_t chunk_bytes)
+unsigned heap_size_class(uint64_t chunk_bytes)
 {
 	if (chunk_bytes / 16 < EXACT_CLASSES && chunk_bytes <= 16384)
 		return (unsigned)(chunk_bytes / 16);
 	return EXACT_CLASSES + 63u - (unsigned)__builtin_clzll(chunk_bytes - 1) - EXACT_LOG;
 }
 
-uint64_t size_class_least(unsigned size_class)
+uint64_t heap_size_class_least(unsigned size_class)
 {
 	return size_class < EXACT_CLASSES ? 16ull * size_class : (1ull << (EXACT_LOG + size_class - EXACT_CLASSES)) + 1;
 }
 
-uint64_t size_class_most(unsigned size_class)
+uint64_t heap_size_class_most(unsigned size_class)
 {
 	return size_class < EXACT_CLASSES ? 16ull * size_class : 2ull << (EXACT_LOG + size_class - EXACT_CLASSES);
 }
 
-const char *size_class_format(unsigned size_class, char text[SIZE_RANGE])
+const char *heap_size_class_format(unsigned size_class, char text[SIZE_RANGE])
 {
-	const uint64_t least = size_class_least(size_class), most = size_class_most(size_class);
+	const uint64_t least = heap_size_class_least(size_class), most = heap_size_class_most(size_class);
 	char from[SIZE_TEXT], to[SIZE_TEXT];
 
 	if (least == most)
@@ -141,7 +141,7 @@ static void count_pages(struct counting *c)
 /* By its size: how much there is, and what it keeps. */
 static void count_size(struct counting *c, uint64_t start, uint64_t end)
 {
-	struct size_figures *size = &c->figures->sizes[size_class_of(end - start)];
+	struct size_figures *size = &c->figures->sizes[heap_size_class(end - start)];
 
 	size->blocks++;
 	size->bytes += end - start;
@@ -192,7 +192,7 @@ int heap_figures_add(struct heap_figures *f, const struct glibc_heap *h, const s
 
 void heap_figures_add_block(struct heap_figures *f, uint64_t bytes, uint64_t resident)
 {
-	struct size_figures *size = &f->sizes[size_class_of(bytes)];
+	struct size_figures *size = &f->sizes[heap_size_class(bytes)];
 
 	size->blocks++;
 	size->bytes += bytes;

@@ -26,7 +26,7 @@ struct heap_figures {
 	struct size_figures sizes[SIZE_CLASSES];
 };
 
-/* What malloc_trim would return: after fastbins_follow, before tcaches_follow. */
+/* What malloc_trim would return: after heap_fastbins_follow, before heap_tcaches_follow. */
 void heap_figures_trim(struct heap_figures *f, const struct glibc_heap *h, const struct resident_pages *pages);
 /* All the rest, after both. -ENOMEM. */
 int heap_figures_add(struct heap_figures *f, const struct glibc_heap *h, const struct resident_pages *pages,
@@ -34,12 +34,12 @@ int heap_figures_add(struct heap_figures *f, const struct glibc_heap *h, const s
 /* A live block of a given size, of which so many bytes are there, in memory of its own. */
 void heap_figures_add_block(struct heap_figures *f, uint64_t bytes, uint64_t resident);
 
-unsigned size_class_of(uint64_t chunk_bytes);
+unsigned heap_size_class(uint64_t chunk_bytes);
 /* What its blocks can hold: "104 bytes", "16.0 KiB .. 32.0 KiB". Returns text. */
 #define SIZE_RANGE 40
-const char *size_class_format(unsigned size_class, char text[SIZE_RANGE]);
+const char *heap_size_class_format(unsigned size_class, char text[SIZE_RANGE]);
 /* The least and the largest chunk of a class. */
-uint64_t size_class_least(unsigned size_class);
-uint64_t size_class_most(unsigned size_class);
+uint64_t heap_size_class_least(unsigned size_class);
+uint64_t heap_size_class_most(unsigned size_class);
 
 #endif

@@ -28,7 +28,7 @@ static uint64_t reveal(const struct glibc_heap *h, uint64_t place, uint64_t valu
 	return h->glibc.release >= 32 ? value ^ place >> 12 : value;
 }
 
-uint64_t fastbin_next(const struct glibc_heap *h, uint64_t chunk, uint64_t next)
+uint64_t heap_fastbin_next(const struct glibc_heap *h, uint64_t chunk, uint64_t next)
 {
 	return reveal(h, chunk + 16, next);
 }
@@ -50,7 +50,8 @@ static uint64_t live_size(const struct glibc_heap *h, uint64_t chunk, struct hea
 /* Again, a list may lead to what is marked already, and so for ever. */
 static bool is_too_long(struct glibc_heap *h, uint64_t steps)
 {
-	if (h->again_until_ns && (steps > LIST_MOST || (steps % 256 == 255 && monotonic_ns() > h->again_until_ns)))
+	if (h->again_until_ns &&
+	    (steps > LIST_MOST || (steps % 256 == 255 && clock_monotonic_ns() > h->again_until_ns)))
 		h->contradictions++;
 	else
 		return false;
@@ -71,7 +72,7 @@ static void follow(struct glibc_heap *h, struct census_memory *memory, uint64_t 
 		const uint64_t bytes = chunk % 16 ? 0 : live_size(h, chunk, &segment);
 		const bool is_new = !bytes && h->again_until_ns && chunk % 16 == 0;
 		if ((!bytes && !is_new) || (bytes && size && bytes != size) ||
-		    !census_read(memory, chunk + 16, &next, sizeof next)) {
+		    !census_memory_read(memory, chunk + 16, &next, sizeof next)) {
 			h->contradictions++;
 			return;
 		}
@@ -89,13 +90,13 @@ static void follow_arena(struct glibc_heap *h, struct census_memory *memory, uin
 {
 	uint64_t first[GLIBC_FASTBINS];
 
-	if (!census_read(memory, arena + h->glibc.layout->fastbins, first, sizeof first))
+	if (!census_memory_read(memory, arena + h->glibc.layout->fastbins, first, sizeof first))
 		return;
 	for (unsigned i = 0; i < GLIBC_FASTBINS; i++)
 		follow(h, memory, first[i], 0, LEAST_CHUNK + 16 * i, &h->fast);
 }
 
-void fastbins_follow(struct glibc_heap *h, struct census_memory *memory)
+void heap_fastbins_follow(struct glibc_heap *h, struct census_memory *memory)
 {
 	if (!h->glibc.release || !h->glibc.layout->fastbins)
 		return;
@@ -135,7 +136,7 @@ static bool may_be_lists(const struct glibc_heap *h, const uint64_t *entries)
 /* From 2.34 on the second word of what is in a tcache is the same for the whole process. The word of most is it. */
 static void learn_key(struct glibc_heap *h, struct census_memory *memory, uint64_t block)
 {
-	const uint64_t word = h->glibc.release >= KEY_RELEASE ? census_word(memory, block + 8) : 0;
+	const uint64_t word = h->glibc.release >= KEY_RELEASE ? census_memory_word(memory, block + 8) : 0;
 
 	if (word && word == h->cache_key)
 		h->cache_key_votes++;
@@ -153,8 +154,8 @@ static int read_tcache(struct glibc_heap *h, struct census_memory *memory, uint6
 
 	for (unsigned i = 0; i < ATTEMPTS; i++) { /* its thread may be using it */
 		census_memory_refresh(memory);
-		if (!census_read(memory, chunk + 16, counts, bins * sizeof *counts) ||
-		    !census_read(memory, chunk + 16 + bins * sizeof *counts, entries, bins * sizeof *entries))
+		if (!census_memory_read(memory, chunk + 16, counts, bins * sizeof *counts) ||
+		    !census_memory_read(memory, chunk + 16 + bins * sizeof *counts, entries, bins * sizeof *entries))
 			return 0;
 		if (is_tcache(h, counts, entries))
 			return 1;
@@ -184,7 +185,7 @@ static bool follow_tcache(struct glibc_heap *h, struct census_memory *memory, ui
 	return true;
 }
 
-void tcaches_follow(struct glibc_heap *h, struct census_memory *memory)
+void heap_tcaches_follow(struct glibc_heap *h, struct census_memory *memory)
 {
 	if (!h->glibc.release)
 		return;
@@ -202,17 +203,17 @@ bool tcache_has(const struct glibc_heap *h, struct census_memory *memory, uint64
 		return h->cache_key && second_word == h->cache_key;
 	/* Before, it is the address of the tcache. */
 	return second_word && second_word % 16 == 0 && second_word >> 47 == 0 &&
-	       tcache_may_be(h, census_word(memory, second_word - 8) & ~7ull);
+	       tcache_may_be(h, census_memory_word(memory, second_word - 8) & ~7ull);
 }
 
-void lists_follow_again(struct glibc_heap *h, struct census_memory *memory, uint64_t until_ns)
+void heap_lists_follow_again(struct glibc_heap *h, struct census_memory *memory, uint64_t until_ns)
 {
 	const struct chunk_list fast = h->fast, cached = h->cached;
 
 	h->again_until_ns = until_ns;
 	h->contradictions = 0;
-	fastbins_follow(h, memory);
-	for (size_t i = 0; i < h->tcache_count && h->glibc.release && monotonic_ns() <= until_ns; i++)
+	heap_fastbins_follow(h, memory);
+	for (size_t i = 0; i < h->tcache_count && h->glibc.release && clock_monotonic_ns() <= until_ns; i++)
 		(void)follow_tcache(h, memory, h->tcaches[i]);
 	h->again_until_ns = 0;
 	h->fast = fast;

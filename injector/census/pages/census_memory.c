@@ -35,7 +35,7 @@ void census_memory_close(struct census_memory *m)
 	m->cache = NULL;
 }
 
-bool census_in_time(struct census_memory *m)
+bool census_memory_in_time(struct census_memory *m)
 {
 	m->time_is_up |= m->until_ns && now_ns(CLOCK_THREAD_CPUTIME_ID) >= m->until_ns;
 	return !m->time_is_up;
@@ -74,7 +74,7 @@ static const uint8_t *page_at(struct census_memory *m, uint64_t page)
 	return m->cache[slot];
 }
 
-bool census_read(struct census_memory *m, uint64_t address, void *buffer, size_t bytes)
+bool census_memory_read(struct census_memory *m, uint64_t address, void *buffer, size_t bytes)
 {
 	if (address + bytes < address)
 		return false;
@@ -90,24 +90,24 @@ bool census_read(struct census_memory *m, uint64_t address, void *buffer, size_t
 	return true;
 }
 
-bool census_read_text(struct census_memory *m, uint64_t address, char *text, size_t size)
+bool census_memory_read_text(struct census_memory *m, uint64_t address, char *text, size_t size)
 {
 	const size_t first = CENSUS_PAGE - address % CENSUS_PAGE;
 
 	memset(text, 0, size);
-	if (!census_read(m, address, text, first < size - 1 ? first : size - 1))
+	if (!census_memory_read(m, address, text, first < size - 1 ? first : size - 1))
 		return false;
 	if (first < size - 1 && !memchr(text, '\0', first) &&
-	    !census_read(m, address + first, text + first, size - 1 - first))
+	    !census_memory_read(m, address + first, text + first, size - 1 - first))
 		text[first] = '\0';
 	return true;
 }
 
-uint64_t census_word(struct census_memory *m, uint64_t address)
+uint64_t census_memory_word(struct census_memory *m, uint64_t address)
 {
 	uint64_t word;
 
-	return census_read(m, address, &word, sizeof word) ? word : 0;
+	return census_memory_read(m, address, &word, sizeof word) ? word : 0;
 }
 
 /* All, or each by itself where one has gone. */
@@ -131,7 +131,7 @@ static void show_progress(struct census_memory *m, size_t bytes)
 		m->progress(m->ranges_bytes);
 }
 
-bool census_read_range(struct census_memory *m, uint64_t start, void *buffer, size_t bytes)
+bool census_memory_read_range(struct census_memory *m, uint64_t start, void *buffer, size_t bytes)
 {
 	struct target_piece pieces[PIECES];
 	const uint64_t end = start + bytes;

@@ -9,7 +9,7 @@
 
 #include "census/pages/mapped_files.h"
 #include "census/pages/page_sums.h"
-#include "process/target_memory.h"
+#include "process/target_read.h"
 
 #define CENSUS_CACHE_PAGES 1024u /* a power of two */
 
@@ -19,7 +19,7 @@ struct census_memory {
 	uint64_t until_ns; /* of the CPU time of this thread, then who looks through much ends; 0: any */
 	bool time_is_up;
 	const struct resident_pages *pages;
-	struct page_sums *sums;           /* of what census_read_range reads; NULL: none are noted */
+	struct page_sums *sums;           /* of what census_memory_read_range reads; NULL: none are noted */
 	void (*progress)(uint64_t bytes); /* called now and then while ranges are read, with how much was; NULL: not */
 	uint64_t ranges_bytes;
 	struct mapped_files files;
@@ -34,15 +34,15 @@ int census_memory_open(struct census_memory *m, const struct target *t, const st
 void census_memory_close(struct census_memory *m);
 
 /* Few bytes from anywhere, through a cache of pages. False: not all of them are there, or the budget is used up. */
-bool census_read(struct census_memory *m, uint64_t address, void *buffer, size_t bytes) WARN_UNUSED;
+bool census_memory_read(struct census_memory *m, uint64_t address, void *buffer, size_t bytes) WARN_UNUSED;
 /* A long range of whole pages, afresh; what is not there becomes zeros. False: the budget is used up. */
-bool census_read_range(struct census_memory *m, uint64_t start, void *buffer, size_t bytes) WARN_UNUSED;
+bool census_memory_read_range(struct census_memory *m, uint64_t start, void *buffer, size_t bytes) WARN_UNUSED;
 /* Text up to its NUL, or what fits; false: none of it is there. */
-bool census_read_text(struct census_memory *m, uint64_t address, char *text, size_t size) WARN_UNUSED;
+bool census_memory_read_text(struct census_memory *m, uint64_t address, char *text, size_t size) WARN_UNUSED;
 /* 0 where it cannot be read. */
-uint64_t census_word(struct census_memory *m, uint64_t address);
+uint64_t census_memory_word(struct census_memory *m, uint64_t address);
 /* To be asked from time to time: false, and from then on, when its time is up. */
-bool census_in_time(struct census_memory *m);
+bool census_memory_in_time(struct census_memory *m);
 /* Forgets what is in the cache: the process runs. */
 void census_memory_refresh(struct census_memory *m);
 

@@ -41,5 +41,5 @@ bool mapped_files_read(struct mapped_files *f, uint64_t page, void *buffer, size
 	if (!m || !m->inode || m->path[0] != '/' || !strncmp(m->path, "/dev/", 5))
 		return false;
 	const int fd = file_of(f, m);
-	return fd >= 0 && pread_all(fd, buffer, bytes, m->offset + (page - m->start));
+	return fd >= 0 && whole_io_pread(fd, buffer, bytes, m->offset + (page - m->start));
 }

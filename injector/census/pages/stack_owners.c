@@ -36,7 +36,7 @@ static void find_one(struct stack_owners *s, const struct target *t, const struc
 		return;
 	}
 	snprintf(path, sizeof path, "/proc/%d/task/%d/comm", t->pid, thread->tid);
-	if (whole_text(path, place->name, sizeof place->name) < 0)
+	if (whole_io_text(path, place->name, sizeof place->name) < 0)
 		place->name[0] = '\0';
 	place->name[strcspn(place->name, "\n")] = '\0';
 	place->mapping = (size_t)(m - maps->list);

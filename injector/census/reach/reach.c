@@ -56,7 +56,7 @@ void reach_refresh(struct reach *r)
 static void look_at_clock(struct reach *r, size_t count)
 {
 	if (count % CLOCK_EVERY == 0 &&
-	    (monotonic_ns() > r->give_up_ns || now_ns(CLOCK_PROCESS_CPUTIME_ID) > r->give_up_cpu_ns))
+	    (clock_monotonic_ns() > r->give_up_ns || now_ns(CLOCK_PROCESS_CPUTIME_ID) > r->give_up_cpu_ns))
 		r->over = true;
 }
 

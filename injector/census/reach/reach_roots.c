@@ -9,7 +9,7 @@
 
 #define STACK_BYTES_MAX (64ull << 20)
 
-bool root_may_hold(const struct mapping *m, bool private)
+bool reach_root_may_hold(const struct mapping *m, bool private)
 {
 	struct region region;
 
@@ -18,7 +18,7 @@ bool root_may_hold(const struct mapping *m, bool private)
 	return private || region.kind == REGION_SHARED || (m->shared && m->prot & PROT_WRITE);
 }
 
-bool roots_have_huge_pages(const struct maps *maps)
+bool reach_roots_have_huge_pages(const struct maps *maps)
 {
 	struct region region;
 
@@ -39,7 +39,7 @@ static uint64_t object_bytes(pid_t pid, const struct mapping *m)
 	return stat(link, &st) == 0 ? (uint64_t)st.st_blocks * 512 : UINT64_MAX;
 }
 
-uint64_t roots_unseen_shared(const struct maps *maps, const struct resident_pages *pages, pid_t pid)
+uint64_t reach_roots_unseen_shared(const struct maps *maps, const struct resident_pages *pages, pid_t pid)
 {
 	uint64_t unseen = 0;
 
@@ -57,12 +57,12 @@ uint64_t roots_unseen_shared(const struct maps *maps, const struct resident_page
 	return unseen;
 }
 
-unsigned root_every(const struct mapping *m)
+unsigned reach_root_every(const struct mapping *m)
 {
 	return !m->inode && m->prot & PROT_EXEC ? 1 : 4;
 }
 
-bool root_may_be_stack(const struct maps *maps, const struct mapping *m)
+bool reach_root_may_be_stack(const struct maps *maps, const struct mapping *m)
 {
 	if (!strcmp(m->path, "[stack]"))
 		return true;
@@ -89,9 +89,9 @@ static void look_at_mapping(struct reach *r, const struct mapping *m)
 	for (size_t i = resident_pages_from(pages, m->start);
 	     i < pages->count && pages->runs[i].start < m->end && !r->over; i++) {
 		const struct page_run *run = &pages->runs[i];
-		if (!run->swapped && root_may_hold(m, !run->file))
+		if (!run->swapped && reach_root_may_hold(m, !run->file))
 			look_between_parts(r, run->start > m->start ? run->start : m->start,
-			                   run->end < m->end ? run->end : m->end, root_every(m));
+			                   run->end < m->end ? run->end : m->end, reach_root_every(m));
 	}
 }
 
@@ -107,7 +107,7 @@ enum pass { PASS_DATA, PASS_OTHER, PASS_STACKS };
 
 static enum pass pass_of(const struct reach *r, const struct mapping *m, const struct mapping *libc)
 {
-	if (root_may_be_stack(r->maps, m))
+	if (reach_root_may_be_stack(r->maps, m))
 		return PASS_STACKS;
 	return is_data(r->maps, m) && !(libc && mapping_same_file(m, libc)) ? PASS_DATA : PASS_OTHER;
 }

@@ -12,19 +12,19 @@
 #include "census/reach/reach.h"
 
 /* May pages of a mapping hold pointers? private: those of its own, which are in no file. */
-bool root_may_hold(const struct mapping *m, bool private);
+bool reach_root_may_hold(const struct mapping *m, bool private);
 /*
  * Bytes of shared memory in which there may be pointers that are not looked at: another process has written there, and
  * this one has not touched it since it has mapped it, or was forked. At least; where the memory behind a mapping is not
  * told (/proc/PID/map_files wants CAP_CHECKPOINT_RESTORE) all that is not there counts.
  */
-uint64_t roots_unseen_shared(const struct maps *maps, const struct resident_pages *pages, pid_t pid);
+uint64_t reach_roots_unseen_shared(const struct maps *maps, const struct resident_pages *pages, pid_t pid);
 /* Has it huge pages of hugetlbfs, whose words are not looked at? */
-bool roots_have_huge_pages(const struct maps *maps);
+bool reach_roots_have_huge_pages(const struct maps *maps);
 /* How many bytes words may be apart in it. */
-unsigned root_every(const struct mapping *m);
+unsigned reach_root_every(const struct mapping *m);
 /* May it be the stack of a thread, with a guard below? */
-bool root_may_be_stack(const struct maps *maps, const struct mapping *m);
+bool reach_root_may_be_stack(const struct maps *maps, const struct mapping *m);
 
 /*
  * Reaches blocks from all of it, and from them all others, while the process runs: first from variables of modules,

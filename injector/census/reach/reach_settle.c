@@ -37,16 +37,17 @@ struct settling {
 static bool is_locked(const struct reach *r)
 {
 	const struct glibc_heap *h = &r->heap->glibc;
-	bool locked = (uint32_t)census_word(r->memory, h->glibc.main_arena) != 0;
+	bool locked = (uint32_t)census_memory_word(r->memory, h->glibc.main_arena) != 0;
 
 	for (size_t i = 0; i < h->arena_count && !locked; i++)
-		locked = (uint32_t)census_word(r->memory, h->arenas[i]) != 0;
+		locked = (uint32_t)census_memory_word(r->memory, h->arenas[i]) != 0;
 	return locked;
 }
 
 static int in_time(const struct reach *r, struct err *e)
 {
-	return r->over || monotonic_ns() > r->give_up_ns ? err_set(e, ETIME, "it would be stopped for too long") : 0;
+	return r->over || clock_monotonic_ns() > r->give_up_ns ? err_set(e, ETIME, "it would be stopped for too long")
+	                                                       : 0;
 }
 
 /* Where what is in use of a mapping begins: a stack grows down, from the struct pthread of its thread. */
@@ -55,7 +56,7 @@ static uint64_t start_of(const struct settling *s, const struct maps *maps, cons
 	const bool first = !strcmp(m->path, "[stack]");
 	uint64_t start = m->end;
 
-	if (!root_may_be_stack(maps, m))
+	if (!reach_root_may_be_stack(maps, m))
 		return m->start;
 	for (size_t i = 0; i < s->stop->thread_count; i++) {
 		const struct reach_thread *t = &s->stop->threads[i];
@@ -113,9 +114,9 @@ static int find_changed(struct settling *s, const struct maps *maps, const struc
 		for (size_t k = resident_pages_from(pages, from);
 		     k < pages->count && pages->runs[k].start < m->end && rc == 0; k++) {
 			const struct page_run *run = &pages->runs[k];
-			if (!run->swapped && root_may_hold(m, !run->file))
+			if (!run->swapped && reach_root_may_hold(m, !run->file))
 				rc = compare_range(s, run->start > from ? run->start : from,
-				                   run->end < m->end ? run->end : m->end, root_every(m), e);
+				                   run->end < m->end ? run->end : m->end, reach_root_every(m), e);
 		}
 	}
 	return rc;
@@ -148,8 +149,8 @@ static void find_gone(struct settling *s)
 			p->gone |= has_changed(s, page) ||
 			           !resident_pages_hold(r->memory->pages, page, page + CENSUS_PAGE);
 		else if (!p->segment->main)
-			p->gone |= !census_read(r->memory, base, &heap, sizeof heap) || !arena_heap_fits(&heap, base) ||
-			           heap.arena != p->segment->arena;
+			p->gone |= !census_memory_read(r->memory, base, &heap, sizeof heap) ||
+			           !arena_heap_fits(&heap, base) || heap.arena != p->segment->arena;
 	}
 }
 
@@ -231,7 +232,7 @@ static int settle(struct settling *s, const struct maps *maps, const struct resi
 	r->heap->glibc.again_until_ns = 0;
 	if (rc < 0)
 		return rc;
-	lists_follow_again(&r->heap->glibc, r->memory, r->give_up_ns);
+	heap_lists_follow_again(&r->heap->glibc, r->memory, r->give_up_ns);
 	if (r->heap->glibc.contradictions)
 		return err_set(e, EBUSY, "its lists of free blocks lead astray");
 	for (size_t i = 0; i < s->count; i++)
@@ -264,7 +265,7 @@ uint64_t reach_bytes(const struct reach *r)
 		for (size_t k = resident_pages_from(pages, m->start); k < pages->count && pages->runs[k].start < m->end;
 		     k++) {
 			const struct page_run *run = &pages->runs[k];
-			if (!run->swapped && root_may_hold(m, !run->file))
+			if (!run->swapped && reach_root_may_hold(m, !run->file))
 				bytes += (run->end < m->end ? run->end : m->end) -
 				         (run->start > m->start ? run->start : m->start);
 		}

@@ -12,7 +12,7 @@
 void long_wait_begin(struct long_wait *w, const struct session *s, const char *what, const char *note)
 {
 	*w = (struct long_wait){
-		.s = s, .what = what, .note = note, .since_ns = monotonic_ns(), .asked = watchdog_asked_by_user()
+		.s = s, .what = what, .note = note, .since_ns = clock_monotonic_ns(), .asked = watchdog_asked_by_user()
 	};
 }
 
@@ -21,7 +21,7 @@ bool long_wait_goes_on(void *wait, double done)
 	const struct long_wait *w = wait;
 	char line[128];
 
-	if (!w->s->options.quiet && isatty(STDERR_FILENO) && monotonic_ns() - w->since_ns > SHOWN_AFTER_NS) {
+	if (!w->s->options.quiet && isatty(STDERR_FILENO) && clock_monotonic_ns() - w->since_ns > SHOWN_AFTER_NS) {
 		snprintf(line, sizeof line, "%s: %.0f %%%s", w->what, 100 * done, w->note);
 		say_status(line);
 	}

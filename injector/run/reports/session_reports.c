@@ -59,7 +59,7 @@ static int show(int written, FILE *terminal, struct err *e)
 	if (fstat(written, &st) < 0)
 		return err_sys(e, "cannot look at it");
 	AUTO_FREE char *text = calloc(1, (size_t)st.st_size + 1);
-	if (!text || !pread_all(written, text, (size_t)st.st_size, 0))
+	if (!text || !whole_io_pread(written, text, (size_t)st.st_size, 0))
 		return err_set(e, ENOMEM, "out of memory");
 	say_lines(terminal, text);
 	return 0;

@@ -30,16 +30,16 @@ static int map_instead(struct session *s, const char *why, struct err *e)
 {
 	if (!libc_loads_payload(&s->view.libc))
 		return err_set(e, ENOTSUP, "it is so already");
-	session_set_loader_aside(s, why);
-	int rc = session_plan(s, e);
+	loader_choice_set_aside(s, why);
+	int rc = plan_session(s, e);
 	if (rc == 0)
 		rc = python_functions_again(s, e);
 	if (rc == 0)
-		session_relieve_python(s);
+		python_hooks_relieve(s);
 	if (rc == 0)
-		rc = session_choose(s, e);
+		rc = inspect_choose(s, e);
 	if (rc == 0)
-		rc = session_record_hooks(s, e);
+		rc = record_hooks(s, e);
 	return rc;
 }
 
@@ -68,7 +68,7 @@ static int load(struct loan *l, void *context, struct err *e)
 
 	x->begun = true;
 	/* The only thread is stopped: it makes no other from now on. */
-	if (may_map(s) && (x->why = session_threads_against_loader(s)))
+	if (may_map(s) && (x->why = loader_choice_threads_against(s)))
 		return 0;
 	s->touched = true;
 	/* There may have been a session that was taken over. */
@@ -105,23 +105,23 @@ static int load_once(struct session *s, int payload_fd, struct err *e)
 	return borrow_to_load(s, &x, e);
 }
 
-int session_attach(struct session *s, struct err *e)
+int attach_session(struct session *s, struct err *e)
 {
-	const uint64_t deadline_ns = monotonic_ns() + s->options.deadline_ns;
+	const uint64_t deadline_ns = clock_monotonic_ns() + s->options.deadline_ns;
 	AUTO_CLOSE int payload_fd = -1;
 
-	int rc = payload_memfd(&payload_fd, e);
+	int rc = payload_symbols_memfd(&payload_fd, e);
 	if (rc < 0)
 		return rc;
 	changes_forget(&s->changes);
-	rc = still_moment_foresee(s, monotonic_ns() + s->options.deadline_ns, e);
+	rc = still_moment_foresee(s, clock_monotonic_ns() + s->options.deadline_ns, e);
 	if (rc == 0)
 		do
 			rc = load_once(s, payload_fd, e);
 		while (rc == -EDEADLK && loader_moment_pause(deadline_ns));
 	if (rc == 0)
 		rc = target_read(&s->memory, s->payload.session, &s->payload.block, sizeof s->payload.block, e);
-	return rc < 0 ? rc : patches_write(s, monotonic_ns() + s->options.deadline_ns, e);
+	return rc < 0 ? rc : patches_write(s, clock_monotonic_ns() + s->options.deadline_ns, e);
 }
 
 static int set_trampolines(struct loan *l, void *unused, struct err *e)
@@ -141,11 +141,11 @@ static int set_more_trampolines(struct session *s, struct err *e)
 	return rc;
 }
 
-int session_patch_more(struct session *s, struct err *e)
+int attach_patch_more(struct session *s, struct err *e)
 {
 	int rc = 0;
 
 	if (s->view.plan.trampoline_count > s->payload.block.trampoline_count)
 		rc = set_more_trampolines(s, e);
-	return rc == 0 ? patches_write_words(s, monotonic_ns() + s->options.deadline_ns, e) : rc;
+	return rc == 0 ? patches_write_words(s, clock_monotonic_ns() + s->options.deadline_ns, e) : rc;
 }

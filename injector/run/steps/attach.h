@@ -6,8 +6,8 @@
 #include "session/session.h"
 
 /* Loads the payload, starts recording, patches. On failure the target is as before. */
-int session_attach(struct session *s, struct err *e) WARN_UNUSED;
+int attach_session(struct session *s, struct err *e) WARN_UNUSED;
 /* Patches what modules that were loaded later brought with them. */
-int session_patch_more(struct session *s, struct err *e) WARN_UNUSED;
+int attach_patch_more(struct session *s, struct err *e) WARN_UNUSED;
 
 #endif

@@ -76,7 +76,7 @@ static int prove_outside(struct session *s, struct quiesce_stacks *stacks, struc
 
 	describe_outside(s, &o);
 	o.quiesce.stacks = stacks;
-	return quiesce_wait(&o.quiesce, monotonic_ns() + QUIESCE_NS, e);
+	return quiesce_wait(&o.quiesce, clock_monotonic_ns() + QUIESCE_NS, e);
 }
 
 /* Where glibc keeps a thread's number, after its thread pointer: as in any thread that was seen. */
@@ -130,7 +130,7 @@ static int unload_calls(const struct session *s, const struct kept *kept, struct
 
 	if (b->state == SESSION_INERT)
 		calls[count++] = (struct stub_call){ .target = s->payload.control, .argument = { CONTROL_STOP } };
-	int rc = session_unload_call(s, session_payload_handle(s), &calls[count++], e);
+	int rc = load_undo_call(s, payload_place_handle(s), &calls[count++], e);
 	if (b->state == SESSION_INERT && !kept->trampolines && b->trampolines_address)
 		calls[count++] = (struct stub_call){ .target = SYS_munmap,
 			                             .argument = { b->trampolines_address, b->trampolines_bytes } };
@@ -150,7 +150,7 @@ static int unload_by(struct loan *l, void *context, struct err *e)
 {
 	struct unloading *u = context;
 
-	return session_unload_by(l, u->calls, u->count, e);
+	return load_undo_by(l, u->calls, u->count, e);
 }
 
 static int unload(struct session *s, const struct kept *kept, struct err *e)
@@ -162,7 +162,7 @@ static int unload(struct session *s, const struct kept *kept, struct err *e)
 	if (s->payload.block.state == SESSION_STARTED)
 		return err_set(e, EBUSY, "the session has begun again meanwhile");
 	int rc = unload_calls(s, kept, u.calls, &u.count, e);
-	const uint64_t deadline_ns = monotonic_ns() + UNLOAD_NS;
+	const uint64_t deadline_ns = clock_monotonic_ns() + UNLOAD_NS;
 	if (rc < 0)
 		return rc;
 	session_patient_borrower(s, &borrower, &s->outcome.detach_longest_ns);
@@ -178,11 +178,11 @@ static int unload(struct session *s, const struct kept *kept, struct err *e)
 
 static int refresh(struct session *s, struct err *e)
 {
-	int rc = session_inspect_again(s, e);
+	int rc = inspect_session_again(s, e);
 	if (rc == 0)
-		rc = session_find_payload(s, e);
+		rc = payload_place_find(s, e);
 	if (rc == 0)
-		rc = session_choose(s, e);
+		rc = inspect_choose(s, e);
 	return rc;
 }
 
@@ -197,7 +197,7 @@ static int restore(struct session *s, struct kept *kept, struct err *e)
 {
 	struct code_patches_result result;
 
-	int rc = session_mark_gone(s, e);
+	int rc = session_entries_mark_gone(s, e);
 	if (rc == 0)
 		rc = patches_restore(s, &result, e);
 	if (rc < 0)
@@ -227,9 +227,9 @@ static int await_hook(const struct session *s, uint64_t marker, uint64_t deadlin
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
 
-	while (hook_search_lives(&s->memory, marker) && !watchdog_asked_twice() && monotonic_ns() < deadline_ns)
+	while (hook_search_lives(&s->memory, marker) && !watchdog_asked_twice() && clock_monotonic_ns() < deadline_ns)
 		nanosleep(&pause, NULL);
-	if (monotonic_ns() < deadline_ns && !watchdog_asked_twice())
+	if (clock_monotonic_ns() < deadline_ns && !watchdog_asked_twice())
 		return 0;
 	return err_set(e, EBUSY,
 	               "a coroutine is parked in a hook of the payload (on the stack at 0x%llx), which must stay until "
@@ -243,7 +243,7 @@ static int await_hook(const struct session *s, uint64_t marker, uint64_t deadlin
  */
 static int prove_unused(struct session *s, struct err *e)
 {
-	const uint64_t parked_ns = monotonic_ns() + PARKED_NS;
+	const uint64_t parked_ns = clock_monotonic_ns() + PARKED_NS;
 	uint64_t parked;
 	int rc;
 
@@ -309,7 +309,7 @@ static int forget_dump(struct session *s, struct err *e)
 	return 0;
 }
 
-int session_detach(struct session *s, struct err *e)
+int detach_session(struct session *s, struct err *e)
 {
 	struct kept kept = { 0 };
 

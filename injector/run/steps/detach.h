@@ -6,6 +6,6 @@
 #include "session/session.h"
 
 /* Restores, proves, unloads, verifies. -EBUSY and the like: still attached. What had to stay is in residue. */
-int session_detach(struct session *s, struct err *e) WARN_UNUSED;
+int detach_session(struct session *s, struct err *e) WARN_UNUSED;
 
 #endif

@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "run/steps/inspect.h"
 #include "run/steps/java_session.h"
+#include "process/proc_stat.h"
 #include "run/reports/live_child.h"
 #include "session/payload_place.h"
 #include "run/steps/plan.h"
@@ -56,7 +57,7 @@ struct follower {
 	uint64_t tick_ns;
 	uint64_t taken;   /* samples, at the last tick */
 	uint64_t cpu_ns;  /* of the process, at the last tick that was idle */
-	uint32_t watched; /* of session_watch */
+	uint32_t watched; /* of session_entries_watch */
 	bool said_no_thinning, said_abandoned;
 };
 
@@ -78,7 +79,7 @@ static enum session_end how_it_ended(const struct session *s, int *detail)
 	uint64_t code;
 
 	*detail = -1;
-	if (process_stat(s->target.pid, 52, &code, &ignored) < 0)
+	if (proc_stat_number(s->target.pid, 52, &code, &ignored) < 0)
 		return SESSION_END_EXITED;
 	if (code & 0x7f) {
 		*detail = (int)(code & 0x7f);
@@ -129,13 +130,13 @@ static int modules_came_or_went(struct follower *f, struct err *e)
 		old_ids[i] = s->view.modules.list[i].id;
 	int rc = trampolines_in_force(s, &trampolines, &trampoline_count, e);
 	if (rc == 0)
-		rc = session_inspect_again(s, e);
+		rc = inspect_session_again(s, e);
 	if (rc == 0)
-		rc = session_mark_gone(s, e);
+		rc = session_entries_mark_gone(s, e);
 	if (rc == 0)
 		rc = patched_entries(s, &patched, &patched_count, e);
 	if (rc == 0)
-		rc = session_compile(s, e);
+		rc = record_compile(s, e);
 	if (rc < 0)
 		return rc;
 	const struct got_plan_options options = {
@@ -145,15 +146,15 @@ static int modules_came_or_went(struct follower *f, struct err *e)
 		.patched = patched,
 		.patched_count = patched_count,
 	};
-	rc = session_plan_again(s, &options, e);
+	rc = plan_again(s, &options, e);
 	if (rc < 0)
 		return rc;
 	for (size_t i = 0; i < old_count; i++)
 		if (old_ids[i] && !modules_with_id(&s->view.modules, old_ids[i]))
 			dump_writer_module_gone(&s->recording.dump, old_ids[i]);
-	rc = session_record_modules(s, known, e);
+	rc = record_modules(s, known, e);
 	if (rc == 0)
-		rc = session_choose(s, e);
+		rc = inspect_choose(s, e);
 	if (rc == 0 && s->view.plan.entry_count && s->recording.asks_usable_size && !recording_usable_size(s)) {
 		static const char text[] =
 			"a module loaded since brought another allocator: its allocations are seen after a new attach";
@@ -163,12 +164,12 @@ static int modules_came_or_went(struct follower *f, struct err *e)
 	}
 	if (rc == 0 && s->view.plan.entry_count) {
 		uint32_t before = s->outcome.entries.patched;
-		rc = session_patch_more(s, e);
+		rc = attach_patch_more(s, e);
 		if (rc == 0 && s->options.verbose)
 			session_say(s, "%u GOT entries more in modules loaded since",
 			            s->outcome.entries.patched - before);
 	}
-	return rc == 0 ? session_watch(s, &f->watched, e) : rc;
+	return rc == 0 ? session_entries_watch(s, &f->watched, e) : rc;
 }
 
 static int poll_modules(struct follower *f)
@@ -194,7 +195,7 @@ static bool execed(struct session *s)
 	    (target_read_u64(&s->memory, s->payload.session, &magic, &ignored) == 0 && magic == CONTROL_MAGIC))
 		return false;
 	/* The program may have written there, or unmapped it. */
-	return target_alive(&s->target) && !session_payload_is_mapped(s) && target_alive(&s->target);
+	return target_alive(&s->target) && !payload_place_is_mapped(s) && target_alive(&s->target);
 }
 
 static void make_room(struct follower *f)
@@ -213,7 +214,7 @@ static void make_room(struct follower *f)
 	}
 	/* A table that stays crowded though nothing could be given up is the target's doing. */
 	if (given_up == 0)
-		f->next_thinning_ns = monotonic_ns() + RENEW_NS;
+		f->next_thinning_ns = clock_monotonic_ns() + RENEW_NS;
 	rate_control_least(f->s, rate);
 	if (f->s->options.verbose)
 		session_say(f->s, "the live table was crowded: %llu samples given up, one sample per %s from now on",
@@ -240,7 +241,7 @@ static uint64_t tick_length(struct follower *f, uint64_t now)
 /* For poll(): until the duration that was asked for is over, so 0 if it is; -1: it has no end. */
 static int wait_ms(const struct session *s)
 {
-	uint64_t end_ns = s->recording.started_ns + s->options.duration_ns, now = monotonic_ns();
+	uint64_t end_ns = s->recording.started_ns + s->options.duration_ns, now = clock_monotonic_ns();
 
 	if (!s->options.duration_ns)
 		return -1;
@@ -273,7 +274,7 @@ static bool is_asleep(struct follower *f, uint64_t now)
 static int tick(struct follower *f, enum session_end *end, struct err *e)
 {
 	struct session *s = f->s;
-	uint64_t now = monotonic_ns(), used = s->recording.dump.used;
+	uint64_t now = clock_monotonic_ns(), used = s->recording.dump.used;
 	struct err why;
 
 	if (dump_writer_grow(&s->recording.dump, &why) < 0) {
@@ -293,7 +294,7 @@ static int tick(struct follower *f, enum session_end *end, struct err *e)
 	if (s->recording.governor.least > s->options.rate_bytes && thinner_has_much_room(&s->recording.dump))
 		s->recording.governor.least = s->options.rate_bytes;
 	if (now >= f->next_python_ns)
-		f->next_python_ns = session_await_python(s);
+		f->next_python_ns = python_session_await(s);
 	int rc = set_timer(f, tick_length(f, now), e);
 	if (rc < 0)
 		return rc;
@@ -318,18 +319,18 @@ static int tick(struct follower *f, enum session_end *end, struct err *e)
 	}
 	if (now >= f->next_threads_ns) {
 		f->next_threads_ns = now + THREADS_NS;
-		if (session_record_threads(s, false, &why) < 0 && s->options.verbose)
+		if (record_threads(s, false, &why) < 0 && s->options.verbose)
 			session_say(s, "memattach: names of threads: %s", why.text);
-		session_record_paths(s);
+		record_paths(s);
 	}
 	if (now >= f->next_modules_ns) {
 		f->next_modules_ns = now + MODULES_NS;
 		if (poll_modules(f) < 0)
 			f->next_modules_ns = now + RENEW_NS;
-		if (session_watch_python(s, &why) < 0)
+		if (python_hooks_watch(s, &why) < 0)
 			session_say(s, "memattach: %s", why.text);
-		session_await_java(s);
-		session_name_java(s, false);
+		java_session_await(s);
+		java_session_name(s, false);
 	}
 	if (dump_writer_state(&s->recording.dump) == DUMP_STATE_ABANDONED && !f->said_abandoned) {
 		f->said_abandoned = true;
@@ -377,7 +378,7 @@ static int follow(struct follower *f, enum session_end *end, int *detail, struct
 	}
 }
 
-int session_follow(struct session *s, enum session_end *end, int *detail, struct err *e)
+int follow_session(struct session *s, enum session_end *end, int *detail, struct err *e)
 {
 	sigset_t child, before;
 
@@ -392,11 +393,11 @@ int session_follow(struct session *s, enum session_end *end, int *detail, struct
 	*detail = 0;
 	sigprocmask(SIG_BLOCK, &child, &before);
 	let_go_look(); /* what came before is not told any more */
-	f.fast_until_ns = monotonic_ns() + (s->recording.dump.dense ? RENEW_NS : 0);
-	f.quiet_from_ns = monotonic_ns() + QUIET_AFTER_NS;
+	f.fast_until_ns = clock_monotonic_ns() + (s->recording.dump.dense ? RENEW_NS : 0);
+	f.quiet_from_ns = clock_monotonic_ns() + QUIET_AFTER_NS;
 	int rc = set_timer(&f, TICK_FAST_NS, e);
 	if (rc == 0)
-		rc = session_watch(s, &f.watched, e);
+		rc = session_entries_watch(s, &f.watched, e);
 	if (rc == 0)
 		rc = follow(&f, end, detail, e);
 	if (rc < 0 && !target_alive(&s->target)) { /* what could not be read may be another's who has its number */
@@ -404,8 +405,8 @@ int session_follow(struct session *s, enum session_end *end, int *detail, struct
 		rc = 0;
 	}
 	if (rc == 0)
-		rc = session_watch_python(s, e);
-	session_miss_python(s, true);
+		rc = python_hooks_watch(s, e);
+	python_session_miss(s, true);
 	say_status(NULL);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return rc;

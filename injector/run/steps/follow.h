@@ -14,6 +14,6 @@ enum session_end {
 	SESSION_END_KILLED, /* detail: signal */
 	SESSION_END_EXECED,
 };
-int session_follow(struct session *s, enum session_end *end, int *detail, struct err *e) WARN_UNUSED;
+int follow_session(struct session *s, enum session_end *end, int *detail, struct err *e) WARN_UNUSED;
 
 #endif

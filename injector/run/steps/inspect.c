@@ -71,7 +71,7 @@ static int inspect_modules(struct session *s, const struct modules *old, struct 
 	return r;
 }
 
-int session_open(struct session *s, struct err *e)
+int inspect_open(struct session *s, struct err *e)
 {
 	int rc = s->target.pidfd >= 0 ? 0 : target_open(&s->target, s->options.pid, e);
 
@@ -85,11 +85,12 @@ int session_open(struct session *s, struct err *e)
 /* A tracer that comes for a moment only, as a LeakSanitizer does, is waited for. */
 static int wait_for_tracer(const struct session *s, struct err *e)
 {
-	const uint64_t deadline_ns = monotonic_ns() + s->options.deadline_ns;
+	const uint64_t deadline_ns = clock_monotonic_ns() + s->options.deadline_ns;
 	const struct timespec pause = { .tv_nsec = TRACER_PAUSE_NS };
 	int rc;
 
-	while ((rc = target_check_tracer(&s->target, e)) == -EBUSY && monotonic_ns() < deadline_ns && !watchdog_asked())
+	while ((rc = target_check_tracer(&s->target, e)) == -EBUSY && clock_monotonic_ns() < deadline_ns &&
+	       !watchdog_asked())
 		nanosleep(&pause, NULL);
 	return rc;
 }
@@ -106,11 +107,11 @@ static int check_pages(struct err *e)
 	                         bytes / 1024);
 }
 
-int session_inspect(struct session *s, struct err *e)
+int inspect_session(struct session *s, struct err *e)
 {
 	int rc = check_pages(e);
 	if (rc == 0)
-		rc = session_open(s, e);
+		rc = inspect_open(s, e);
 	if (rc == 0)
 		rc = wait_for_tracer(s, e);
 	if (rc < 0)
@@ -122,7 +123,7 @@ int session_inspect(struct session *s, struct err *e)
 	return rc < 0 ? rc : inspect_modules(s, NULL, e);
 }
 
-int session_inspect_again(struct session *s, struct err *e)
+int inspect_session_again(struct session *s, struct err *e)
 {
 	struct modules old = s->view.modules;
 	struct maps old_maps = s->view.maps;
@@ -141,7 +142,7 @@ int session_inspect_again(struct session *s, struct err *e)
 	return rc;
 }
 
-int session_check_loader(const struct session *s, struct err *e)
+int inspect_check_loader(const struct session *s, struct err *e)
 {
 	if (!s->view.modules.broken || !libc_loads_payload(&s->view.libc))
 		return 0;
@@ -152,7 +153,7 @@ int session_check_loader(const struct session *s, struct err *e)
 	               s->view.modules.broken);
 }
 
-int session_check_threads(const struct session *s, struct err *e)
+int inspect_check_threads(const struct session *s, struct err *e)
 {
 	AUTO_FREE struct thread_info *threads = NULL;
 	size_t count = 0;
@@ -168,19 +169,19 @@ int session_check_threads(const struct session *s, struct err *e)
 	return rc;
 }
 
-int session_choose(struct session *s, struct err *e)
+int inspect_choose(struct session *s, struct err *e)
 {
 	struct detour_area areas[SESSION_DETOUR_AREAS];
 	struct cave cave;
 	int rc = 0;
 
-	if (!s->view.cave && !session_old_cave(s, &s->view.cave)) {
+	if (!s->view.cave && !old_stub_cave(s, &s->view.cave)) {
 		rc = cave_find(&cave, &s->view.modules, &s->memory, &s->view.maps, remote_cave_bytes(), e);
 		if (rc < 0)
 			return rc;
 		s->view.cave = cave.address;
 	}
-	rc = session_compile_rows(s, e);
+	rc = record_compile_rows(s, e);
 	if (rc < 0)
 		return rc;
 	safe_points_done(&s->view.points);

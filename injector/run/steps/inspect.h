@@ -6,17 +6,17 @@
 #include "session/session.h"
 
 /* Finds the process; nothing is read of its memory. */
-int session_open(struct session *s, struct err *e) WARN_UNUSED;
+int inspect_open(struct session *s, struct err *e) WARN_UNUSED;
 /* Looks at the target: process, maps, modules, C library. Touches nothing. */
-int session_inspect(struct session *s, struct err *e) WARN_UNUSED;
+int inspect_session(struct session *s, struct err *e) WARN_UNUSED;
 /* The same again after modules came or went; ids are kept. */
-int session_inspect_again(struct session *s, struct err *e) WARN_UNUSED;
+int inspect_session_again(struct session *s, struct err *e) WARN_UNUSED;
 /* Would dlopen crash on a library that the program has torn apart? -EFAULT, named. */
-int session_check_loader(const struct session *s, struct err *e) WARN_UNUSED;
+int inspect_check_loader(const struct session *s, struct err *e) WARN_UNUSED;
 /* Would a hook kill a thread, because it may not read the cycle counter? Only what can be seen from outside. -EPERM,
  * named. */
-int session_check_threads(const struct session *s, struct err *e) WARN_UNUSED;
+int inspect_check_threads(const struct session *s, struct err *e) WARN_UNUSED;
 /* Chooses cave, safe points. */
-int session_choose(struct session *s, struct err *e) WARN_UNUSED;
+int inspect_choose(struct session *s, struct err *e) WARN_UNUSED;
 
 #endif

@@ -16,12 +16,12 @@
 /* A process that is busy may change under each look: then another moment is tried. */
 static void prove(struct java_proof *p, const struct session *s, const struct java_runtime *r)
 {
-	const uint64_t until_ns = monotonic_ns() + PROOF_NS;
+	const uint64_t until_ns = clock_monotonic_ns() + PROOF_NS;
 
-	java_prove(p, r, &s->view.maps, &s->memory, JAVA_LOOKS);
-	while (!p->proved && !java_machine_refusal(r->machine) && monotonic_ns() < until_ns) {
+	java_proof_make(p, r, &s->view.maps, &s->memory, JAVA_LOOKS);
+	while (!p->proved && !java_machine_refusal(r->machine) && clock_monotonic_ns() < until_ns) {
 		java_proof_done(p);
-		java_prove(p, r, &s->view.maps, &s->memory, JAVA_LOOKS);
+		java_proof_make(p, r, &s->view.maps, &s->memory, JAVA_LOOKS);
 	}
 }
 
@@ -32,10 +32,10 @@ static void await(struct session *s)
 
 	*wait_ns = *wait_ns < AWAIT_NS ? AWAIT_NS : *wait_ns + *wait_ns / 2;
 	*wait_ns = *wait_ns < AWAIT_MAX_NS ? *wait_ns : AWAIT_MAX_NS;
-	s->java_awaited.next_ns = monotonic_ns() + *wait_ns;
+	s->java_awaited.next_ns = clock_monotonic_ns() + *wait_ns;
 }
 
-void session_find_java(struct session *s)
+void java_session_find(struct session *s)
 {
 	const struct java_runtime r = java_find(&s->view.modules);
 	struct java_proof p;
@@ -66,7 +66,7 @@ static bool is_awaited(struct session *s, struct java_runtime *r)
 {
 	const bool came = s->java_awaited.modules != s->view.next_module_id;
 
-	if (s->java_names || (!came && (!s->java_awaited.next_ns || monotonic_ns() < s->java_awaited.next_ns)))
+	if (s->java_names || (!came && (!s->java_awaited.next_ns || clock_monotonic_ns() < s->java_awaited.next_ns)))
 		return false;
 	*r = java_find(&s->view.modules);
 	s->java_awaited.modules = s->view.next_module_id;
@@ -76,7 +76,7 @@ static bool is_awaited(struct session *s, struct java_runtime *r)
 
 static void begin(struct session *s, const struct java_proof *p, const struct java_runtime *r)
 {
-	const double since = (double)(monotonic_ns() - s->recording.started_ns) / 1e9;
+	const double since = (double)(clock_monotonic_ns() - s->recording.started_ns) / 1e9;
 	struct java_names *names = java_names_new(&p->view, &s->memory, s->options.max_bytes);
 	char text[300];
 	struct err e;
@@ -99,7 +99,7 @@ static void begin(struct session *s, const struct java_proof *p, const struct ja
 		session_say(s, "memattach: %s", e.text);
 }
 
-void session_await_java(struct session *s)
+void java_session_await(struct session *s)
 {
 	struct java_runtime r;
 	struct java_proof p;
@@ -108,7 +108,7 @@ void session_await_java(struct session *s)
 
 	if (!is_awaited(s, &r) || live_thread_maps(&s->target, &maps, &e) < 0)
 		return;
-	java_prove(&p, &r, &maps, &s->memory, 1);
+	java_proof_make(&p, &r, &maps, &s->memory, 1);
 	if (p.proved)
 		begin(s, &p, &r);
 	else
@@ -130,7 +130,7 @@ static const char no_count[] =
 	"names of Java methods that the interpreter runs: the JVM does not count the classes that it unloads "
 	"(-XX:-UsePerfData), so none of them can be proved";
 
-void session_name_java(struct session *s, bool last)
+void java_session_name(struct session *s, bool last)
 {
 	struct java_names *n = s->java_names;
 
@@ -146,7 +146,7 @@ void session_name_java(struct session *s, bool last)
 		session_say(s, "Java: %u places in code were named, %u were gone before that", n->named, n->gone);
 }
 
-void session_end_java(struct session *s)
+void java_session_end(struct session *s)
 {
 	if (s->java_names && java_names_ended(s->java_names, &s->recording.dump))
 		note(s, "names of Java methods that the interpreter ran: memattach had not looked at them for a second "

@@ -11,12 +11,12 @@
 
 /* Needs the modules and maps of the view. Never fails: why it does not succeed is said with --verbose, and what that
  * costs is in the dump (truncated stacks). It takes a second or two at most. */
-void session_find_java(struct session *s);
+void java_session_find(struct session *s);
 /* Tries again, in each tick: of one that is there by now, and less and less often. */
-void session_await_java(struct session *s);
+void java_session_await(struct session *s);
 /* Names the Java frames that are new (java_names.h): in each tick, and when the recording has ended. */
-void session_name_java(struct session *s, bool last);
+void java_session_name(struct session *s, bool last);
 /* Takes back what cannot be known of a process that has ended. */
-void session_end_java(struct session *s);
+void java_session_end(struct session *s);
 
 #endif

@@ -9,19 +9,19 @@
 #include "run/steps/session_file.h"
 #include "run/reports/session_reports.h"
 
-int session_prepare_plan(struct session *s, struct err *e)
+int look_ahead_plan(struct session *s, struct err *e)
 {
-	int rc = session_choose_loader(s, e);
+	int rc = loader_choice_make(s, e);
 	if (rc == 0)
-		rc = session_check_loader(s, e);
+		rc = inspect_check_loader(s, e);
 	if (rc == 0)
-		rc = session_check_threads(s, e);
+		rc = inspect_check_threads(s, e);
 	if (rc == 0)
-		rc = session_choose(s, e);
+		rc = inspect_choose(s, e);
 	if (rc == 0)
-		rc = session_plan(s, e);
+		rc = plan_session(s, e);
 	if (rc == 0)
-		rc = session_compile(s, e);
+		rc = record_compile(s, e);
 	return rc;
 }
 
@@ -29,15 +29,15 @@ int session_prepare_plan(struct session *s, struct err *e)
  * attach itself is short. */
 static int prepare(struct session *s, struct err *e)
 {
-	int rc = session_open(s, e);
+	int rc = inspect_open(s, e);
 	if (rc == 0)
-		rc = session_inspect(s, e);
+		rc = inspect_session(s, e);
 	if (rc == 0)
-		rc = session_find_payload(s, e);
+		rc = payload_place_find(s, e);
 	/* What a dead memattach left is taken out first when the time has come. */
 	if (rc < 0 || s->payload.base)
 		return rc;
-	rc = session_prepare_plan(s, e);
+	rc = look_ahead_plan(s, e);
 	if (rc < 0 || !s->options.report_count)
 		return rc;
 	symbol_sources_open(&s->symbols, &s->target);

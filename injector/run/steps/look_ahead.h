@@ -9,6 +9,6 @@
 int look_ahead(const struct session_options *options, struct err *e) WARN_UNUSED;
 
 /* May it be attached to, by which thread, with which hooks and unwind tables: of a process that was inspected. */
-int session_prepare_plan(struct session *s, struct err *e) WARN_UNUSED;
+int look_ahead_plan(struct session *s, struct err *e) WARN_UNUSED;
 
 #endif

@@ -40,7 +40,7 @@ static bool goes_on(void *context)
 
 	if (watchdog_asked() > p->asked)
 		p->given_up = "interrupted";
-	else if (monotonic_ns() >= p->until_ns)
+	else if (clock_monotonic_ns() >= p->until_ns)
 		p->given_up = "it took too long";
 	return !p->given_up;
 }
@@ -65,7 +65,7 @@ static void take_aside(struct session *s, struct taking *taking, bool end)
 		                               .pages = end ? mark_blocks : NULL,
 		                               .context = s };
 
-	struct patience patience = { .until_ns = monotonic_ns() + MOST_NS, .asked = end ? watchdog_asked() : 0 };
+	struct patience patience = { .until_ns = clock_monotonic_ns() + MOST_NS, .asked = end ? watchdog_asked() : 0 };
 
 	taking->error = (struct err){ .code = ESRCH, .text = "the process that looks was ended" };
 	const pid_t child = child_start(SIGKILL);
@@ -96,7 +96,7 @@ static int record(struct dump_writer *w, const struct memory_look *look, uint16_
 	return rc == 0 ? dump_writer_look(w, &whole, look->text, e) : rc;
 }
 
-void session_look_at_memory(struct session *s, enum dump_memory_moment moment)
+void memory_looks_take(struct session *s, enum dump_memory_moment moment)
 {
 	const struct dump_look failed = { .moment = (uint16_t)moment, .flags = DUMP_LOOK_FAILED };
 	struct err e;

@@ -14,6 +14,6 @@
 #include "session/session.h"
 
 /* Never fails: what is not known is said in the dump, or by --verbose. */
-void session_look_at_memory(struct session *s, enum dump_memory_moment moment);
+void memory_looks_take(struct session *s, enum dump_memory_moment moment);
 
 #endif

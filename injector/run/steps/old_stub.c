@@ -4,7 +4,7 @@
 #include "run/steps/inspect.h"
 #include "session/payload_place.h"
 
-bool session_old_cave(const struct session *s, uint64_t *cave)
+bool old_stub_cave(const struct session *s, uint64_t *cave)
 {
 	for (size_t i = 0; i < s->view.modules.count; i++) {
 		struct cave found;
@@ -17,7 +17,7 @@ bool session_old_cave(const struct session *s, uint64_t *cave)
 	return false;
 }
 
-int session_erase_caves(struct session *s, struct err *e)
+int old_stub_erase_caves(struct session *s, struct err *e)
 {
 	uint64_t longest = 0;
 	struct borrower borrower;
@@ -25,7 +25,7 @@ int session_erase_caves(struct session *s, struct err *e)
 
 	session_patient_borrower(s, &borrower, &longest);
 	/* One in each module, unless the program writes them itself. */
-	for (size_t i = 0; rc == 0 && session_old_cave(s, &borrower.cave); i++)
+	for (size_t i = 0; rc == 0 && old_stub_cave(s, &borrower.cave); i++)
 		rc = i <= s->view.modules.count
 		             ? borrow_erase_cave(&borrower, e)
 		             : err_set(e, EBUSY, "what is cleared in the padding at 0x%llx comes back",
@@ -33,19 +33,19 @@ int session_erase_caves(struct session *s, struct err *e)
 	return rc;
 }
 
-int session_settle(struct session *s, struct err *e)
+int old_stub_settle(struct session *s, struct err *e)
 {
 	uint64_t longest = 0;
 	struct borrower borrower;
 	int rc = 0;
 
-	if (session_old_cave(s, &s->view.cave)) {
-		rc = session_choose(s, e);
+	if (old_stub_cave(s, &s->view.cave)) {
+		rc = inspect_choose(s, e);
 		session_patient_borrower(s, &borrower, &longest);
 		if (rc == 0)
 			rc = borrow_wait_cave(&borrower, e);
 		if (rc == 0)
-			rc = session_inspect_again(s, e);
+			rc = inspect_session_again(s, e);
 	}
-	return rc == 0 ? session_find_payload(s, e) : rc;
+	return rc == 0 ? payload_place_find(s, e) : rc;
 }

@@ -9,11 +9,11 @@
 #include "session/session.h"
 
 /* A stub that an earlier memattach left in the padding of some module: that place is used again. */
-bool session_old_cave(const struct session *s, uint64_t *cave);
-/* Looks for a payload as session_find_payload, after a thread that a dead memattach left on its way has come to its
+bool old_stub_cave(const struct session *s, uint64_t *cave);
+/* Looks for a payload as payload_place_find, after a thread that a dead memattach left on its way has come to its
  * end. */
-int session_settle(struct session *s, struct err *e) WARN_UNUSED;
+int old_stub_settle(struct session *s, struct err *e) WARN_UNUSED;
 /* Clears the padding that stubs of earlier memattachs are in. */
-int session_erase_caves(struct session *s, struct err *e) WARN_UNUSED;
+int old_stub_erase_caves(struct session *s, struct err *e) WARN_UNUSED;
 
 #endif

@@ -37,15 +37,15 @@ int other_session_make_way(struct session *s, struct err *e)
 	                                            "from, which was profiled then"
 	                                          : "taking out what a memattach that died left in %d",
 	            s->target.pid);
-	int rc = session_choose(s, e);
+	int rc = inspect_choose(s, e);
 	if (rc == 0)
-		rc = session_detach(s, e);
+		rc = detach_session(s, e);
 	s->maps_payload = s->options.loader == LOADER_OWN; /* the other one may have been mapped */
 	if (rc == 0)
-		rc = session_inspect_again(s, e);
+		rc = inspect_session_again(s, e);
 	if (rc == 0) {
 		unwind_tables_close(&s->recording.tables); /* those of the session may have to be smaller */
-		rc = session_find_payload(s, e);
+		rc = payload_place_find(s, e);
 	}
 	s->outcome.detach_longest_ns = 0;
 	return rc;
@@ -105,13 +105,13 @@ static int await_end(const struct session *s, const struct kind *kind, pid_t hol
                      struct err *e)
 {
 	struct pollfd end = { .fd = pidfd, .events = POLLIN };
-	uint64_t said_ns = monotonic_ns() + SAID_AFTER_NS;
+	uint64_t said_ns = clock_monotonic_ns() + SAID_AFTER_NS;
 	char who[SESSION_LOCK_TEXT];
 	int rc = 0;
 
 	session_lock_describe(holder, who);
 	while (rc == 0 && kind->holder(&s->target) == holder && poll(&end, 1, AGAIN_MS) <= 0) {
-		uint64_t now = monotonic_ns();
+		uint64_t now = clock_monotonic_ns();
 		rc = watchdog_check(e);
 		if (rc == 0 && now >= deadline_ns)
 			rc = err_set(e, ETIMEDOUT, "memattach, %s, did not end within %llu s", who,
@@ -133,7 +133,7 @@ static int end_holder(const struct session *s, const struct kind *kind, pid_t ho
 	AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, holder, 0);
 	int rc = 0;
 
-	if (monotonic_ns() >= deadline_ns)
+	if (clock_monotonic_ns() >= deadline_ns)
 		return err_set(e, ETIMEDOUT, "others have had the lock of the process for %llu s, PID %d the last",
 		               WAIT_NS / 1000000000u, holder);
 	if (pidfd >= 0)
@@ -147,13 +147,13 @@ static int end_holder(const struct session *s, const struct kind *kind, pid_t ho
 
 int other_session_lock(struct session *s, bool *ended, struct err *e)
 {
-	const uint64_t start_ns = monotonic_ns(), deadline_ns = start_ns + WAIT_NS;
+	const uint64_t start_ns = clock_monotonic_ns(), deadline_ns = start_ns + WAIT_NS;
 	pid_t holder;
 
 	*ended = false;
 	for (;;) {
 		int rc = session_lock_take(&s->target, &holder, e);
-		if (rc == -EBUSY && !holder && monotonic_ns() < start_ns + UNSEEN_NS)
+		if (rc == -EBUSY && !holder && clock_monotonic_ns() < start_ns + UNSEEN_NS)
 			continue;
 		if (rc != -EBUSY || !holder)
 			return rc;
@@ -166,7 +166,7 @@ int other_session_lock(struct session *s, bool *ended, struct err *e)
 
 int other_session_end_waiting(const struct session *s, bool *ended, struct err *e)
 {
-	uint64_t deadline_ns = monotonic_ns() + WAIT_NS;
+	uint64_t deadline_ns = clock_monotonic_ns() + WAIT_NS;
 	int rc = 0;
 
 	*ended = false;

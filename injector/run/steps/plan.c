@@ -79,7 +79,7 @@ static bool is_spare(const struct session *s, const struct known_allocator *know
 	return python.kind != PYTHON_ALLOCATOR_UNKNOWN;
 }
 
-int session_plan_look(struct session *s, struct allocators *found, struct stored_pointer *stored, struct err *e)
+int plan_look(struct session *s, struct allocators *found, struct stored_pointer *stored, struct err *e)
 {
 	int rc = find_allocators(s, found, e);
 	if (rc < 0)
@@ -142,7 +142,7 @@ static bool passes_zend_on(const struct session *s)
 	char path[40];
 
 	snprintf(path, sizeof path, "/proc/%d/environ", s->target.pid);
-	if (!text || whole_text(path, text + 1, ENVIRONMENT_BYTES) < 0)
+	if (!text || whole_io_text(path, text + 1, ENVIRONMENT_BYTES) < 0)
 		return false;
 	const char *at = memmem(text, ENVIRONMENT_BYTES, variable, sizeof variable - 1);
 	return at && !strtol(at + sizeof variable - 1, NULL, 10);
@@ -165,7 +165,7 @@ static int note_zend(struct session *s, struct err *e)
 	return 0;
 }
 
-int session_plan_relieve(struct session *s, struct err *e)
+int plan_relieve(struct session *s, struct err *e)
 {
 	entry_hooks_relieve(&s->hooks, &s->view.modules, &s->view.plan);
 	int rc = got_plan_refuse_escaping(&s->view.plan, &s->view.modules, e);
@@ -174,7 +174,7 @@ int session_plan_relieve(struct session *s, struct err *e)
 	return rc;
 }
 
-int session_plan(struct session *s, struct err *e)
+int plan_session(struct session *s, struct err *e)
 {
 	const struct got_plan_options options = { .groups = s->options.groups };
 	struct allocators found = { 0 };
@@ -183,7 +183,7 @@ int session_plan(struct session *s, struct err *e)
 	entry_hooks_free(&s->hooks);
 	int rc = make_got_plan(s, &options, e);
 	if (rc == 0 && !wants_no_hooks(s))
-		rc = session_plan_look(s, &found, &stored, e);
+		rc = plan_look(s, &found, &stored, e);
 	if (rc == 0)
 		rc = note_hidden(s, &found, e);
 	if (rc == 0)
@@ -196,7 +196,7 @@ int session_plan(struct session *s, struct err *e)
 	}
 	if (rc < 0)
 		return rc;
-	rc = session_plan_relieve(s, e);
+	rc = plan_relieve(s, e);
 	if (rc < 0)
 		return rc;
 	if (s->view.plan.entry_count || s->hooks.count)
@@ -208,13 +208,13 @@ int session_plan(struct session *s, struct err *e)
 	               "changed");
 }
 
-int session_plan_again(struct session *s, const struct got_plan_options *options, struct err *e)
+int plan_again(struct session *s, const struct got_plan_options *options, struct err *e)
 {
 	int rc = make_got_plan(s, options, e);
 
 	if (rc == 0)
-		rc = session_plan_relieve(s, e);
+		rc = plan_relieve(s, e);
 	if (rc == 0)
-		session_relieve_python(s);
+		python_hooks_relieve(s);
 	return rc;
 }

@@ -173,7 +173,8 @@ void session_file_tick(struct session *s)
 	int rc = dump_file_tick(&s->recording.file, &s->recording.dump, &e);
 	if (rc < 0 && !s->recording.file.failing)
 		say_failed_copy(s, &e);
-	bool stalls = rc == 0 && s->recording.file.child && monotonic_ns() - s->recording.file.begun_ns > STALL_NS;
+	bool stalls = rc == 0 && s->recording.file.child &&
+	              clock_monotonic_ns() - s->recording.file.begun_ns > STALL_NS;
 	if (stalls && !s->recording.file.failing)
 		say_failing(s, "%s: the disk takes longer than %llu s; it holds the recording until %s",
 		            s->recording.file.path, STALL_NS / 1000000000u, copied_at(&s->recording.file, at));

@@ -158,7 +158,7 @@ static int make_rows(struct session *s, enum change_kind kind, struct err *e)
 			rc = err_set(e, EBUSY,
 			             "somebody else has changed the code of an allocation function meanwhile");
 		if (rc == 0)
-			rc = target_change(&s->writer, i, e);
+			rc = target_writer_change(&s->writer, i, e);
 	}
 	return rc;
 }
@@ -187,7 +187,7 @@ static int undo_rows(struct session *s, enum change_kind kind, unsigned *undone,
 			changes_set(&s->changes, i, CHANGE_STAYS);
 			++*foreign;
 		} else if (rc == 0) {
-			rc = target_undo(&s->writer, i, write, e);
+			rc = target_writer_undo(&s->writer, i, write, e);
 			*undone += rc == 0;
 		}
 	}

@@ -101,7 +101,7 @@ static int fill(struct loan *l, const struct entry_hook *hook, struct err *e)
 	const uint64_t trampolines = s->payload.block.trampolines_address;
 	struct detour_code code = {
 		.hook = hook->hook,
-		.decides = !hook->outer || hook_shape(hook->hook) == SHAPE_POOL_FREE,
+		.decides = !hook->outer || listed_hook_shape(hook->hook) == SHAPE_POOL_FREE,
 		.keeps = hook->keeps,
 		.undo = hook->plan.undo,
 		.trampoline = trampolines + (uint64_t)hook->trampoline * TRAMPOLINE_CODE_BYTES,

@@ -75,7 +75,7 @@ static void unmap_refused(struct loan *l)
 
 	for (size_t i = 0; rc == 0 && i < maps.count; i++) {
 		const struct mapping *m = &maps.list[i];
-		struct stub_call call = image_unmap_call(m->start, m->end - m->start);
+		struct stub_call call = image_map_undo_call(m->start, m->end - m->start);
 		if (ours_has(&l->s->ours, m->dev_major, m->dev_minor, m->inode))
 			rc = remote_call(l->remote, &call, 1, l->deadline_ns, &ignored);
 	}
@@ -101,7 +101,7 @@ static int open_handed(struct loan *l, int remote_fd, uint64_t unique, char name
 	struct stub_call call;
 	bool handed = false;
 
-	handed_name(name, unique);
+	handed_open_name(name, unique);
 	int rc = write_call(l, name, &call, e);
 	if (rc == 0)
 		rc = handed_open_call(l->remote, &call, name, remote_fd, &handed, l->deadline_ns, e);
@@ -129,7 +129,7 @@ static int hide_name(struct loan *l, uint64_t handle, const char *name, struct e
 	if (rc == 0 && strcmp(now, name) != 0)
 		return 0;
 	if (rc == 0)
-		rc = target_add_change(l->remote->writer, CHANGE_LINK_NAME, at, now, "", 1, e);
+		rc = target_writer_add_change(l->remote->writer, CHANGE_LINK_NAME, at, now, "", 1, e);
 	return rc < 0 ? rc : 0;
 }
 
@@ -192,7 +192,7 @@ static int load_by_loader(struct loan *l, int remote_fd, uint64_t *handle, uint6
 	return rc;
 }
 
-int session_load(struct loan *l, int remote_fd, uint64_t *handle, struct err *e)
+int load_payload(struct loan *l, int remote_fd, uint64_t *handle, struct err *e)
 {
 	struct image_layout image;
 	uint64_t base = 0;
@@ -203,7 +203,7 @@ int session_load(struct loan *l, int remote_fd, uint64_t *handle, struct err *e)
 		rc = libc_loads_payload(&l->s->view.libc)
 		             ? load_by_loader(l, remote_fd, handle, &base, e)
 		             : image_map(l->remote, &image, remote_fd, &base, l->deadline_ns, e);
-	return rc < 0 ? rc : session_place_payload(l->s, base, base + image.bytes, base + image.code_end, e);
+	return rc < 0 ? rc : payload_place_set(l->s, base, base + image.bytes, base + image.code_end, e);
 }
 
 /* What is unmapped is looked at. Anonymous memory of the program may be next to ours, and the kernel shows it as one.
@@ -223,7 +223,7 @@ static int check_mappings(const struct session *s, struct err *e)
 	return 0;
 }
 
-int session_unload_call(const struct session *s, uint64_t handle, struct stub_call *call, struct err *e)
+int load_undo_call(const struct session *s, uint64_t handle, struct stub_call *call, struct err *e)
 {
 	if (handle && !s->view.libc.dlclose)
 		return err_set(e, ENOENT, "the program has no dlclose to unload the payload with");
@@ -233,11 +233,11 @@ int session_unload_call(const struct session *s, uint64_t handle, struct stub_ca
 	}
 	int rc = check_mappings(s, e);
 	if (rc == 0)
-		*call = image_unmap_call(s->payload.base, s->payload.end - s->payload.base);
+		*call = image_map_undo_call(s->payload.base, s->payload.end - s->payload.base);
 	return rc;
 }
 
-int session_unload_by(struct loan *l, struct stub_call *calls, unsigned count, struct err *e)
+int load_undo_by(struct loan *l, struct stub_call *calls, unsigned count, struct err *e)
 {
 	const uint64_t dlclose = l->s->view.libc.dlclose;
 	struct loader_moment moment = { .loan = l };
@@ -256,10 +256,10 @@ int session_unload_by(struct loan *l, struct stub_call *calls, unsigned count, s
 	return rc;
 }
 
-int session_unload(struct loan *l, uint64_t handle, struct err *e)
+int load_undo(struct loan *l, uint64_t handle, struct err *e)
 {
 	struct stub_call call;
 
-	int rc = session_unload_call(l->s, handle, &call, e);
-	return rc < 0 ? rc : session_unload_by(l, &call, 1, e);
+	int rc = load_undo_call(l->s, handle, &call, e);
+	return rc < 0 ? rc : load_undo_by(l, &call, 1, e);
 }

@@ -37,12 +37,12 @@
  * With the payload's file as descriptor remote_fd of the target. Afterwards s->payload says where it is, and has been
  * checked; *handle is what dlopen returned, or 0. -EDEADLK: it is no moment for dlopen (loader_moment.h).
  */
-int session_load(struct loan *l, int remote_fd, uint64_t *handle, struct err *e) WARN_UNUSED;
+int load_payload(struct loan *l, int remote_fd, uint64_t *handle, struct err *e) WARN_UNUSED;
 /* At a checkpoint, when no thread is inside or can come: the same backwards. */
-int session_unload(struct loan *l, uint64_t handle, struct err *e) WARN_UNUSED;
+int load_undo(struct loan *l, uint64_t handle, struct err *e) WARN_UNUSED;
 /* Makes a list of calls with that one in it. -EDEADLK: it is no moment for it (loader_moment.h). */
-int session_unload_by(struct loan *l, struct stub_call *calls, unsigned count, struct err *e) WARN_UNUSED;
+int load_undo_by(struct loan *l, struct stub_call *calls, unsigned count, struct err *e) WARN_UNUSED;
 /* The call that unloads s->payload, for a list. -EPROTO: other memory than ours is mapped where it should be. */
-int session_unload_call(const struct session *s, uint64_t handle, struct stub_call *call, struct err *e) WARN_UNUSED;
+int load_undo_call(const struct session *s, uint64_t handle, struct stub_call *call, struct err *e) WARN_UNUSED;
 
 #endif

@@ -50,16 +50,16 @@ static int check_others(struct loader_moment *m, struct err *e)
 int loader_moment_begin(struct loader_moment *m, struct loan *l, struct err *e)
 {
 	*m = (struct loader_moment){ .loan = l };
-	if (!session_has_more_threads(l->s))
+	if (!loader_choice_has_more_threads(l->s))
 		return check_others(m, e);
-	int rc = stop_others(&m->others, &l->s->target, l->thread->tid, true, longest(m), e);
+	int rc = stop_all_others(&m->others, &l->s->target, l->thread->tid, true, longest(m), e);
 	if (rc == -EAGAIN)
 		rc = e->code = -EDEADLK;
 	if (rc == 0)
 		rc = check_others(m, e);
 	l->remote->late = let_others_go;
 	l->remote->late_context = m;
-	l->remote->late_ns = monotonic_ns() + LATE_NS;
+	l->remote->late_ns = clock_monotonic_ns() + LATE_NS;
 	return rc;
 }
 
@@ -74,5 +74,5 @@ bool loader_moment_pause(uint64_t deadline_ns)
 	const struct timespec pause = { .tv_nsec = PAUSE_NS };
 
 	nanosleep(&pause, NULL);
-	return monotonic_ns() < deadline_ns && !watchdog_asked_twice();
+	return clock_monotonic_ns() < deadline_ns && !watchdog_asked_twice();
 }

@@ -27,7 +27,8 @@ void loan_hold_others(struct loan *l)
 	if (rc == 0 && count) /* its parent does not stop before it is gone */
 		rc = err_set(&why, EAGAIN, "process %d runs in its memory", sharers[0]);
 	if (rc == 0)
-		rc = stop_others(&l->others, &s->target, l->thread->tid, false, &s->outcome.attach_longest_ns, &why);
+		rc = stop_all_others(&l->others, &s->target, l->thread->tid, false, &s->outcome.attach_longest_ns,
+		                     &why);
 	if (rc < 0 && s->options.verbose)
 		session_say(s, "children that are forked meanwhile may inherit descriptors of memattach: %s", why.text);
 }
@@ -42,7 +43,7 @@ static int end_loan(struct loan *l, int rc, struct err *e)
 		return rc;
 	}
 	pending_error_show(&l->pending, &l->s->view.libc, r, l->deadline_ns);
-	int left = remote_leave(r, monotonic_ns() + l->call_ns, &leaving);
+	int left = remote_leave(r, clock_monotonic_ns() + l->call_ns, &leaving);
 	if (left < 0)
 		remote_abandon(r);
 	else if (remote_erase(&l->s->writer, r->cave, &leaving) < 0 && target_alive(&l->s->target))
@@ -66,7 +67,7 @@ static int lend(void *context, struct remote *r, struct tracee *t, struct err *e
 	struct session *s = x->s;
 	struct loan l = { .s = s, .remote = r, .thread = t, .call_ns = x->b->call_ns };
 
-	l.deadline_ns = monotonic_ns() + l.call_ns;
+	l.deadline_ns = clock_monotonic_ns() + l.call_ns;
 	int rc = keep_errno(&l, e);
 	if (rc < 0) {
 		remote_abandon(r);
@@ -76,7 +77,7 @@ static int lend(void *context, struct remote *r, struct tracee *t, struct err *e
 	rc = end_loan(&l, x->use(&l, x->context, e), e);
 	if (l.others.count + l.others.sleeper_count) {
 		if (t->seized && t->tid == s->target.pid)
-			let_go_first(t, monotonic_ns() + LET_GO_FIRST_NS);
+			let_go_first(t, clock_monotonic_ns() + LET_GO_FIRST_NS);
 		stop_all_end(&l.others, x->b->longest_ns);
 	}
 	tracee_detach(t);

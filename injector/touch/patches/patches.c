@@ -167,7 +167,7 @@ int patches_restore(struct session *s, struct code_patches_result *result, struc
 	if (rc == 0)
 		rc = word_patches_read(s, &p.words, e);
 	if (rc == 0)
-		rc = still_moment(s, STILL_FOR_WORDS, monotonic_ns() + RESTORE_NS, &s->outcome.detach_longest_ns,
+		rc = still_moment(s, STILL_FOR_WORDS, clock_monotonic_ns() + RESTORE_NS, &s->outcome.detach_longest_ns,
 		                  restore_all, &p, e);
 	if (rc == 0)
 		code_patches_count(s, result);

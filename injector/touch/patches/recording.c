@@ -65,7 +65,7 @@ uint64_t recording_usable_size(const struct session *s)
 		const struct control_trampoline *g = &s->view.plan.trampolines[i];
 		if (entry_hooks_at(&s->hooks, g->original))
 			continue;
-		if (hook_group(g->hook) == GROUP_MALLOC && g->hook < HOOK_new &&
+		if (listed_hook_group(g->hook) == GROUP_MALLOC && g->hook < HOOK_new &&
 		    s->view.libc.allocator != modules_find(&s->view.modules, g->original, true))
 			return 0;
 	}
@@ -114,7 +114,7 @@ static int start(struct loan *l, const int remote_fds[3], uint64_t handle, uint6
 	tell_main_stack(s, &args);
 	while (args.seed == 0)
 		if (getrandom(&args.seed, sizeof args.seed, 0) != sizeof args.seed)
-			args.seed = monotonic_ns();
+			args.seed = clock_monotonic_ns();
 	uint64_t at = REMOTE_AT(l->remote, data.start);
 	s->recording.asks_usable_size = args.usable_size != 0;
 	int rc = target_write(&s->writer, CHANGE_WORK_AREA, at, &args, sizeof args, e);
@@ -177,7 +177,7 @@ int recording_load(struct loan *l, int payload_fd, struct err *e)
 	if (rc == 0)
 		rc = watchdog_check(e);
 	if (rc == 0)
-		rc = session_load(l, remote_fds[0], &handle, e);
+		rc = load_payload(l, remote_fds[0], &handle, e);
 	if (rc < 0)
 		return rc;
 	rc = watchdog_check(e);
@@ -193,7 +193,7 @@ int recording_load(struct loan *l, int payload_fd, struct err *e)
 		rc = recording_set_trampolines(l, e);
 	if (rc < 0 && rc != -ETIMEDOUT && rc != -ESRCH && s->payload.block.state == SESSION_LOADED) {
 		struct err second;
-		if (session_unload(l, handle, &second) == 0) {
+		if (load_undo(l, handle, &second) == 0) {
 			s->payload = (struct payload_place){ 0 };
 			s->own_base = 0;
 		}

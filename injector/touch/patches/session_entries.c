@@ -157,7 +157,7 @@ static int take_back(struct session *s, const struct got_entry *entry, uint32_t 
 	return rc == 0 ? change_state(s, i, GOT_PATCHED, e) : rc;
 }
 
-int session_mark_gone(struct session *s, struct err *e)
+int session_entries_mark_gone(struct session *s, struct err *e)
 {
 	AUTO_FREE struct got_entry *entries = NULL;
 	struct survey survey = { 0 };
@@ -176,7 +176,7 @@ int session_mark_gone(struct session *s, struct err *e)
 	return rc;
 }
 
-int session_watch(struct session *s, uint32_t *watched, struct err *e)
+int session_entries_watch(struct session *s, uint32_t *watched, struct err *e)
 {
 	AUTO_FREE struct got_entry *entries = NULL;
 	uint32_t count = 0;

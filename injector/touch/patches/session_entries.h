@@ -9,7 +9,7 @@
 int session_entries(struct session *s, struct got_entry **entries, uint32_t *count, struct err *e) WARN_UNUSED;
 /* Marks GOT entries of modules that are gone: what is there now is somebody else's. And those that hold our trampoline
  * again as ours. */
-int session_mark_gone(struct session *s, struct err *e) WARN_UNUSED;
+int session_entries_mark_gone(struct session *s, struct err *e) WARN_UNUSED;
 /*
  * Gives modules_changed one patched word per module, to see a module that was closed and opened again in place.
  *
@@ -17,6 +17,6 @@ int session_mark_gone(struct session *s, struct err *e) WARN_UNUSED;
  * a change: its module may have been opened again between the patch and this call. An older one is not watched: it
  * was looked at, and would be a change for ever.
  */
-int session_watch(struct session *s, uint32_t *watched, struct err *e) WARN_UNUSED;
+int session_entries_watch(struct session *s, uint32_t *watched, struct err *e) WARN_UNUSED;
 
 #endif

@@ -157,7 +157,7 @@ int still_moment_foresee(const struct session *s, uint64_t deadline_ns, struct e
 		rc = watchdog_check(e);
 		if (rc < 0)
 			return rc;
-		if (monotonic_ns() >= deadline_ns)
+		if (clock_monotonic_ns() >= deadline_ns)
 			return err_set(
 				e, EBUSY,
 				"there was no moment in which all threads could stand still: %s; nothing was changed",
@@ -248,7 +248,7 @@ int still_moment(struct session *s, enum still_for what, uint64_t deadline_ns, u
 	while ((rc = tracer_run(attempt, &one)) == -EAGAIN) {
 		if (watchdog_asked_twice())
 			return err_set(e, EINTR, "interrupted twice before all threads stood still: %s", why.text);
-		if (monotonic_ns() >= deadline_ns)
+		if (clock_monotonic_ns() >= deadline_ns)
 			return err_set(e, EBUSY, "there was no moment in which all threads could stand still: %s",
 			               why.text);
 		nanosleep(&pause, NULL);

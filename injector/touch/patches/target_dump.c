@@ -43,7 +43,7 @@ int target_dump_end_lease(const struct memattach_session *block, const struct ma
                           const struct target_memory *memory, const struct target_writer *writer, struct err *e)
 {
 	AUTO_FREE struct dump_header *h = read_header(block, maps, memory);
-	struct dump_clock now = dump_clock_now();
+	struct dump_clock now = clock_dump_now();
 	const struct lease ended = { .stamp = now.stamp, .realtime_ns = now.realtime_ns };
 
 	if (!h || (h->lease_stamp && h->lease_stamp <= now.stamp))
@@ -78,7 +78,7 @@ static void end_recording(struct dump_header *h)
 	if (h->state != DUMP_STATE_RUNNING)
 		return;
 	h->state = DUMP_STATE_ABANDONED;
-	h->clock_latest = dump_clock_now();
+	h->clock_latest = clock_dump_now();
 }
 
 int target_dump_save(const struct memattach_session *block, const struct maps *maps, const struct target_memory *memory,
@@ -128,7 +128,7 @@ static int forget(void *context, struct remote *r, struct tracee *t, struct err 
 {
 	struct piece *p = context;
 	const uint64_t arguments[6] = { p->address, PIECE_BYTES, MADV_DONTNEED };
-	const uint64_t deadline = monotonic_ns() + p->call_ns;
+	const uint64_t deadline = clock_monotonic_ns() + p->call_ns;
 	uint64_t result = 0;
 
 	int rc = remote_call1(r, SYS_madvise, arguments, &result, deadline, e);

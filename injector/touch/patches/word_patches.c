@@ -179,7 +179,7 @@ static enum got_state patch(const struct session *s, const struct word_patches *
 	if (entry->address % sizeof(uint64_t) || !now->known[i] || now->list[i] != entry->old_value ||
 	    !entry_place_is_there(&now->maps, &s->view.maps, entry->address))
 		return GOT_REFUSED;
-	return target_change(&s->writer, w->rows[i], &ignored) == 0 ? GOT_PATCHED : GOT_REFUSED;
+	return target_writer_change(&s->writer, w->rows[i], &ignored) == 0 ? GOT_PATCHED : GOT_REFUSED;
 }
 
 static enum got_state give_back(const struct session *s, const struct word_patches *w, const struct words_now *now,
@@ -195,7 +195,7 @@ static enum got_state give_back(const struct session *s, const struct word_patch
 		return GOT_RESTORED; /* listed, but memattach died before it was patched */
 	if (!trampoline_is(s->payload.block.trampolines_address, entry->trampoline, now->list[i]))
 		return GOT_FOREIGN;
-	return target_undo(&s->writer, w->rows[i], NULL, &ignored) == 0 ? GOT_RESTORED : GOT_PATCHED;
+	return target_writer_undo(&s->writer, w->rows[i], NULL, &ignored) == 0 ? GOT_RESTORED : GOT_PATCHED;
 }
 
 int word_patches_write(struct session *s, struct word_patches *w, struct err *e)

@@ -66,7 +66,7 @@ static const char *refusal(struct session *s, const struct elf_module *m, const 
 	return may_be_in_line(m, memory, end->function) ? "some code may have that function in line" : NULL;
 }
 
-void session_plan_python_code(struct session *s, const struct elf_module *m, const struct target_memory *memory)
+void python_code_plan(struct session *s, const struct elf_module *m, const struct target_memory *memory)
 {
 	struct python_code_end *end = &s->python.code_end;
 	const char *why = refusal(s, m, memory);

@@ -15,6 +15,6 @@
 
 /* With s->python.layout. m: the interpreter, which stays as long as the process. Never fails: the function may not be
  * hooked, s->python.code_end.why says why. */
-void session_plan_python_code(struct session *s, const struct elf_module *m, const struct target_memory *memory);
+void python_code_plan(struct session *s, const struct elf_module *m, const struct target_memory *memory);
 
 #endif

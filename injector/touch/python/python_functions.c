@@ -77,7 +77,7 @@ static const char *try(struct session *s, const struct elf_module *m, const stru
 	for (unsigned i = 0; i < count && !why; i++) {
 		functions[i].module = (uint32_t)(m - s->view.modules.list);
 		functions[i].like = (struct allocation_name){ .family = FAMILY_GIVEN, .hook = list[i].hook };
-		*name = hook_symbol(list[i].hook);
+		*name = listed_hook_symbol(list[i].hook);
 		snprintf(functions[i].name, sizeof functions[i].name, "%s", *name);
 		why = find_place(&places[i], m, memory, &list[i]);
 		functions[i].address = places[i].function;
@@ -87,7 +87,7 @@ static const char *try(struct session *s, const struct elf_module *m, const stru
 	for (unsigned i = 0; i < count && !why; i++) {
 		struct entry_hook *hook = &to->hooks[to->count++];
 		why = entry_hook_make(hook, &functions[i], &s->view.modules, list[i].outer);
-		*name = hook_symbol(list[i].hook);
+		*name = listed_hook_symbol(list[i].hook);
 		if (!why && meets(&s->hooks, hook))
 			why = "its padding is used by another hook";
 		if (!why && entry_hooks_add(&s->hooks, hook, e) < 0)

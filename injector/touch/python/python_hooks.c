@@ -63,7 +63,7 @@ static bool add(struct session *s, const struct elf_module *m, const struct targ
 		return false;
 	}
 	s->python.hooked_module = m->id;
-	session_relieve_python(s);
+	python_hooks_relieve(s);
 	snprintf(text, PYTHON_HOOKS_TEXT, OBJECTS " are recorded, too%s",
 	         s->options.groups & GROUP_BIT(GROUP_MMAP)
 	                 ? "; mappings that the interpreter makes by mmap are not, since arenas are among them"
@@ -71,8 +71,8 @@ static bool add(struct session *s, const struct elf_module *m, const struct targ
 	return true;
 }
 
-bool session_plan_python(struct session *s, const struct elf_module *m, const struct target_memory *memory,
-                         char text[PYTHON_HOOKS_TEXT])
+bool python_hooks_plan(struct session *s, const struct elf_module *m, const struct target_memory *memory,
+                       char text[PYTHON_HOOKS_TEXT])
 {
 	struct python_allocators *a = &s->python.allocators;
 
@@ -101,10 +101,10 @@ static bool is_back(const struct session *s, const struct python_row *row)
 	return false;
 }
 
-int session_watch_python(struct session *s, struct err *e)
+int python_hooks_watch(struct session *s, struct err *e)
 {
 	const struct python_row *rows_before = s->python.allocators.rows;
-	const uint64_t since_ns = monotonic_ns() - s->recording.started_ns;
+	const uint64_t since_ns = clock_monotonic_ns() - s->recording.started_ns;
 	char text[PYTHON_HOOKS_TEXT];
 
 	if (!s->python.hooked_module || s->python.words_are_back ||
@@ -121,7 +121,7 @@ int session_watch_python(struct session *s, struct err *e)
 	return dump_writer_note(&s->recording.dump, DUMP_NOTE_HOOKS_LOST, text, e);
 }
 
-void session_relieve_python(struct session *s)
+void python_hooks_relieve(struct session *s)
 {
 	const struct elf_module *m = modules_with_id(&s->view.modules, s->python.hooked_module);
 

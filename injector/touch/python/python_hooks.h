@@ -28,15 +28,15 @@
  * Adds to the hooks of the session, if that is wanted and can be done. m: the interpreter, which stays as long as the
  * process. True: its small objects will be seen. text: what the report is to say about that.
  */
-bool session_plan_python(struct session *s, const struct elf_module *m, const struct target_memory *memory,
-                         char text[PYTHON_HOOKS_TEXT]) WARN_UNUSED;
+bool python_hooks_plan(struct session *s, const struct elf_module *m, const struct target_memory *memory,
+                       char text[PYTHON_HOOKS_TEXT]) WARN_UNUSED;
 /*
  * Notes it, once, when the program has put the words back that were there before, which undoes the hooks: a
  * Py_Initialize that comes after a Py_Finalize does so from CPython 3.12 on. They are not set anew, since frees
  * have been missed already.
  */
-int session_watch_python(struct session *s, struct err *e) WARN_UNUSED;
+int python_hooks_watch(struct session *s, struct err *e) WARN_UNUSED;
 /* After a plan for more modules: takes what must not be hooked out of it. */
-void session_relieve_python(struct session *s);
+void python_hooks_relieve(struct session *s);
 
 #endif

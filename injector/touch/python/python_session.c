@@ -28,13 +28,13 @@
  * is awaited in the session. */
 static void prove(struct python_proof *p, const struct session *s, const struct python_runtime *r)
 {
-	const uint64_t until_ns = monotonic_ns() + PROOF_NS;
+	const uint64_t until_ns = clock_monotonic_ns() + PROOF_NS;
 
-	python_prove(p, r, &s->view.modules, &s->view.maps, &s->memory, PYTHON_LOOKS);
+	python_proof_make(p, r, &s->view.modules, &s->view.maps, &s->memory, PYTHON_LOOKS);
 	while (!p->key_proved && !(p->idle && !p->thread_count) && !python_version_refusal(&r->version) &&
-	       monotonic_ns() < until_ns) {
+	       clock_monotonic_ns() < until_ns) {
 		python_proof_done(p);
-		python_prove(p, r, &s->view.modules, &s->view.maps, &s->memory, PYTHON_LOOKS);
+		python_proof_make(p, r, &s->view.modules, &s->view.maps, &s->memory, PYTHON_LOOKS);
 	}
 }
 
@@ -74,7 +74,7 @@ static void take_objects(struct session *s, const struct python_runtime *r, cons
 	}
 	if (s->python.objects || s->python.hooked_module)
 		return;
-	if (session_plan_python(s, r->module, memory, text))
+	if (python_hooks_plan(s, r->module, memory, text))
 		s->python.objects = strdup(text);
 	else
 		add_line(&s->python.notes, "%s", text);
@@ -92,7 +92,7 @@ static void take(struct session *s, const struct python_runtime *r, const struct
 	         elf_module_name(r->module));
 }
 
-/* It is looked at again during the session (session_await_python). */
+/* It is looked at again during the session (python_session_await). */
 static void await(struct session *s, const struct python_runtime *r, const char *why)
 {
 	struct python_awaited *a = &s->python.awaited;
@@ -132,7 +132,7 @@ static void look_at(struct session *s, const struct python_runtime *r, const str
 		evaluator_code_find(s->python.evaluators, r->module, memory, &s->view.maps);
 	take_objects(s, r, memory);
 	if (!why)
-		session_plan_python_code(s, r->module, memory);
+		python_code_plan(s, r->module, memory);
 	if (s->python.code_end.why[0])
 		add_line(&s->python.details,
 		         "each sample reads all code objects of its stack again: the end of them is not watched, %s",
@@ -154,7 +154,7 @@ static void note_pypy(struct session *s)
 	}
 }
 
-void session_find_python(struct session *s)
+void python_session_find(struct session *s)
 {
 	struct python_runtime list[PYTHON_RUNTIMES_MAX];
 	struct budget budget;
@@ -222,7 +222,7 @@ static void give_up(struct session *s, const char *why)
 
 static void begin(struct session *s, const struct python_proof *p, const struct maps *maps)
 {
-	const double since = (double)(monotonic_ns() - s->recording.started_ns) / 1e9;
+	const double since = (double)(clock_monotonic_ns() - s->recording.started_ns) / 1e9;
 	struct python_awaited *a = &s->python.awaited;
 	struct budget budget;
 	struct err e;
@@ -243,14 +243,14 @@ static void begin(struct session *s, const struct python_proof *p, const struct 
 	if (s->python.notes)
 		note(s, "%.*s", (int)strcspn(s->python.notes, "\n"), s->python.notes);
 	a->module = 0;
-	session_record_paths(s);
+	record_paths(s);
 }
 
 /* It neither rests nor is as it should be: that may be so while it starts, or ends. */
 static void count_failure(struct session *s, const char *why)
 {
 	struct python_awaited *a = &s->python.awaited;
-	const uint64_t now = monotonic_ns();
+	const uint64_t now = clock_monotonic_ns();
 
 	if (!a->fails_since_ns)
 		a->fails_since_ns = now;
@@ -270,7 +270,7 @@ static void look_again(struct session *s)
 		a->module = 0;
 	if (!a->module || !late_layout_is_same_program(s) || live_thread_maps(&s->target, &maps, &ignored) < 0)
 		return;
-	python_prove(&p, &a->runtime, &s->view.modules, &maps, &s->memory, 1);
+	python_proof_make(&p, &a->runtime, &s->view.modules, &maps, &s->memory, 1);
 	const char *why = refusal_of(&p);
 	if (!why)
 		begin(s, &p, &maps);
@@ -282,23 +282,24 @@ static void look_again(struct session *s)
 	maps_free(&maps);
 }
 
-uint64_t session_await_python(struct session *s)
+uint64_t python_session_await(struct session *s)
 {
-	const uint64_t began = monotonic_ns(), since_ns = began - s->recording.started_ns;
+	const uint64_t began = clock_monotonic_ns(), since_ns = began - s->recording.started_ns;
 
 	if (!s->python.awaited.module)
 		return UINT64_MAX;
 	look_again(s);
 	if (since_ns >= SAY_NS)
-		session_miss_python(s, false);
-	const uint64_t now = monotonic_ns(), usual_ns = since_ns / PAUSE_SHARE, least_ns = (now - began) * PAUSE_LOOKS;
+		python_session_miss(s, false);
+	const uint64_t now = clock_monotonic_ns(), usual_ns = since_ns / PAUSE_SHARE,
+		       least_ns = (now - began) * PAUSE_LOOKS;
 	const uint64_t pause_ns = usual_ns < PAUSE_MIN_NS   ? PAUSE_MIN_NS
 	                          : usual_ns > PAUSE_MAX_NS ? PAUSE_MAX_NS
 	                                                    : usual_ns;
 	return now + (pause_ns < least_ns ? least_ns : pause_ns);
 }
 
-void session_miss_python(struct session *s, bool ended)
+void python_session_miss(struct session *s, bool ended)
 {
 	struct python_awaited *a = &s->python.awaited;
 

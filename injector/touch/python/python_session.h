@@ -17,10 +17,11 @@
 
 /* Needs the modules and maps of the view. Never fails: what does not succeed is a line in s->python.notes. It takes a
  * second or two at most, for a target that changes under each look, or wants it to. */
-void session_find_python(struct session *s);
-/* During the session. Returns when to call it next, in the time of monotonic_ns(); UINT64_MAX: none is awaited. */
-uint64_t session_await_python(struct session *s);
+void python_session_find(struct session *s);
+/* During the session. Returns when to call it next, in the time of clock_monotonic_ns(); UINT64_MAX: none is awaited.
+ */
+uint64_t python_session_await(struct session *s);
 /* Notes that one is awaited, once after a while, and at the end that it was in vain. */
-void session_miss_python(struct session *s, bool ended);
+void python_session_miss(struct session *s, bool ended);
 
 #endif

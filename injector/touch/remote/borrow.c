@@ -78,7 +78,7 @@ static int find_area(const struct target *target, uint64_t bytes, uint64_t *area
 	if (best_bytes < bytes + AREA_GAP_MIN)
 		return err_set(e, ENOMEM, "no room for a work area in the address space of the target");
 	if (getrandom(&random, sizeof random, 0) != sizeof random)
-		random = monotonic_ns();
+		random = clock_monotonic_ns();
 	uint64_t middle = best + best_bytes / 4;
 	*area = (middle + random % (best_bytes / 2 - bytes)) & ~4095ull;
 	return 0;
@@ -131,7 +131,7 @@ static int look_at_stub(void *context)
 		return 0; /* that thread is gone (or its number belongs to another process) */
 	if (rc < 0)
 		return rc;
-	rc = tracee_interrupt(&t, monotonic_ns() + STOP_NS, &stop, look->e);
+	rc = tracee_interrupt(&t, clock_monotonic_ns() + STOP_NS, &stop, look->e);
 	bool busy = rc == 0 && runs_stub(b, look->data, &t);
 	tracee_detach(&t);
 	if (busy)
@@ -163,7 +163,7 @@ static int try_stop(const struct borrower *b, const struct thread_info *thread, 
 	int rc = tracee_seize(t, b->target->pid, thread->tid, thread->filtered, e);
 	if (rc < 0)
 		return rc;
-	rc = tracee_interrupt(t, monotonic_ns() + stop_ns, &stop, e);
+	rc = tracee_interrupt(t, clock_monotonic_ns() + stop_ns, &stop, e);
 	if (rc == 0)
 		rc = safe_point_check(b->points, t, e);
 	/* Not before: a refusal leaves the padding as it was. */
@@ -171,7 +171,7 @@ static int try_stop(const struct borrower *b, const struct thread_info *thread, 
 	if (rc == 0)
 		rc = remote_prepare(r, b->memory, b->writer, b->cave, area, b->extra_bytes, e);
 	if (rc == 0)
-		rc = remote_enter(r, t, monotonic_ns() + b->call_ns, e);
+		rc = remote_enter(r, t, clock_monotonic_ns() + b->call_ns, e);
 	if (rc < 0 && r->inside) {
 		remote_abandon(r);
 		rc = -EINPROGRESS;
@@ -218,7 +218,8 @@ static int look_before_stop(struct search *s, struct thread_info *thread, struct
 	char name[BLOCKED_CALL_NAME];
 	struct sleeper sleeper;
 
-	const enum sleeper_found found = sleeper_await(&sleeper, pid, thread->tid, monotonic_ns() + SLEEPER_AWAIT_NS);
+	const enum sleeper_found found =
+		sleeper_await(&sleeper, pid, thread->tid, clock_monotonic_ns() + SLEEPER_AWAIT_NS);
 	thread->sleeping = found == SLEEPER_FOUND || sleeper.may_stop;
 	if (found == SLEEPER_FOUND && !was_met_in_call(s, thread->tid))
 		s->sensitive[s->sensitive_count++ % LOOK_AT] = thread->tid;
@@ -227,7 +228,7 @@ static int look_before_stop(struct search *s, struct thread_info *thread, struct
 		               thread->tid, blocked_call_name(&sleeper.call, name));
 	if (found == SLEEPER_UNKNOWN && was_met_in_call(s, thread->tid))
 		return -EBUSY; /* for the reason in e */
-	if (found == SLEEPER_UNKNOWN && monotonic_ns() < s->patience_ns)
+	if (found == SLEEPER_UNKNOWN && clock_monotonic_ns() < s->patience_ns)
 		return err_set(e, EBUSY, "thread %d waits for a processor", thread->tid);
 	return 0;
 }
@@ -262,7 +263,7 @@ static int look_for_threads(struct search *s, struct thread_info **threads, size
 		s->without_filter |= !(*threads)[i].filtered;
 	}
 	if (s->looked == 0 && *count) {
-		unsigned long here = running * s->total / *count, everywhere = running ? runnable_threads() : 0;
+		unsigned long here = running * s->total / *count, everywhere = running ? thread_runnable_count() : 0;
 		s->turns_ns = (here > everywhere ? here : everywhere) * TURN_NS;
 		s->deadline_ns += s->turns_ns;
 	}
@@ -286,7 +287,7 @@ static bool is_unwanted(const struct borrower *b)
 
 static bool is_over(const struct search *s)
 {
-	return monotonic_ns() >= s->deadline_ns;
+	return clock_monotonic_ns() >= s->deadline_ns;
 }
 
 /* EPERM for a thread with a filter, and all have one. */
@@ -376,11 +377,11 @@ static int try_threads(struct search *s, struct thread_info *threads, size_t cou
 static int pause_and_look(struct search *s, struct thread_info *threads, size_t count, uint64_t pause_ns,
                           struct err *last)
 {
-	const uint64_t end = monotonic_ns() + pause_ns;
+	const uint64_t end = clock_monotonic_ns() + pause_ns;
 	size_t usable = 0;
 	int rc = -EAGAIN;
 
-	for (uint64_t now; rc == -EAGAIN && (now = monotonic_ns()) < end;) {
+	for (uint64_t now; rc == -EAGAIN && (now = clock_monotonic_ns()) < end;) {
 		uint64_t soon = s->running * LOOK_AGAIN_NS;
 		bool look = soon && soon < end - now && !s->left;
 		let_go_pause(look ? soon : end - now);
@@ -394,7 +395,7 @@ static int pause_and_look(struct search *s, struct thread_info *threads, size_t 
 
 int borrow_thread(const struct borrower *b, borrow_fn use, void *context, struct err *e)
 {
-	const uint64_t began_ns = monotonic_ns();
+	const uint64_t began_ns = clock_monotonic_ns();
 	struct search s = { .b = b,
 		            .use = use,
 		            .context = context,
@@ -445,10 +446,10 @@ int borrow_thread(const struct borrower *b, borrow_fn use, void *context, struct
 
 int borrow_wait_cave(const struct borrower *b, struct err *e)
 {
-	uint64_t deadline = monotonic_ns() + b->search_ns;
+	uint64_t deadline = clock_monotonic_ns() + b->search_ns;
 
 	for (int rc; (rc = cave_is_free(b, e)) < 0; let_go_pause(RETRY_FIRST_NS))
-		if ((rc != -EBUSY && rc != -ETIMEDOUT) || monotonic_ns() >= deadline || is_unwanted(b))
+		if ((rc != -EBUSY && rc != -ETIMEDOUT) || clock_monotonic_ns() >= deadline || is_unwanted(b))
 			return rc == -EBUSY ? -ETIMEDOUT : rc;
 	return 0;
 }

@@ -49,7 +49,7 @@ static int closed(struct tracee *t, struct err *e)
 {
 	enum tracee_stop stop;
 
-	if (tracee_wait(t, monotonic_ns() + END_NS, &stop, e) == -ESRCH)
+	if (tracee_wait(t, clock_monotonic_ns() + END_NS, &stop, e) == -ESRCH)
 		return -ESRCH;
 	return err_set(e, EPROTO, "thread %d: the program closed a descriptor that was in use by memattach", t->tid);
 }
@@ -96,7 +96,7 @@ int channel_hear(struct channel *c, struct tracee *t, unsigned *checkpoint, uint
 		rc = tracee_poll(t, &stop, e);
 		if (rc > 0)
 			rc = tracee_resume(t, PTRACE_CONT, e);
-		if (rc == 0 && (monotonic_ns() >= deadline_ns || watchdog_asked_twice()))
+		if (rc == 0 && (clock_monotonic_ns() >= deadline_ns || watchdog_asked_twice()))
 			rc = err_set(e, ETIMEDOUT, "thread %d did not come to the end of a call in time", t->tid);
 	}
 	return rc;

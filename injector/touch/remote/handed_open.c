@@ -14,7 +14,7 @@ struct opening {
 	struct registers before;
 };
 
-void handed_name(char name[HANDED_NAME_BYTES], uint64_t unique)
+void handed_open_name(char name[HANDED_NAME_BYTES], uint64_t unique)
 {
 	snprintf(name, HANDED_NAME_BYTES, "/memattach-payload/of-no-file-system/%016llx", (unsigned long long)unique);
 }

@@ -24,7 +24,7 @@
 #define HANDED_NAME_BYTES 64
 
 /* A name that no file has; unique numbers give different names. */
-void handed_name(char name[HANDED_NAME_BYTES], uint64_t unique);
+void handed_open_name(char name[HANDED_NAME_BYTES], uint64_t unique);
 /*
  * Makes the call, and answers the first openat() of name with a duplicate of remote_fd. *handed: there was one. Errors
  * as of remote_call.

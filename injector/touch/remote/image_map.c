@@ -271,7 +271,7 @@ int image_map(struct remote *r, const struct image_layout *l, int remote_fd, uin
 	if (rc == 0)
 		*base = at;
 	if (rc < 0 && rc != -ETIMEDOUT && rc != -ESRCH) {
-		struct stub_call undo = image_unmap_call(at, l->bytes);
+		struct stub_call undo = image_map_undo_call(at, l->bytes);
 		struct err second;
 		if (remote_call(r, &undo, 1, deadline_ns, &second) < 0)
 			err_prefix(e, "%s", second.text);
@@ -281,7 +281,7 @@ int image_map(struct remote *r, const struct image_layout *l, int remote_fd, uin
 	return rc;
 }
 
-struct stub_call image_unmap_call(uint64_t base, uint64_t bytes)
+struct stub_call image_map_undo_call(uint64_t base, uint64_t bytes)
 {
 	return (struct stub_call){ .target = SYS_munmap, .argument = { base, bytes } };
 }

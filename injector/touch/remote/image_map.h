@@ -62,6 +62,6 @@ int image_map(struct remote *r, const struct image_layout *l, int remote_fd, uin
               struct err *e) WARN_UNUSED;
 
 /* The call that unmaps it, for a list. */
-struct stub_call image_unmap_call(uint64_t base, uint64_t bytes);
+struct stub_call image_map_undo_call(uint64_t base, uint64_t bytes);
 
 #endif

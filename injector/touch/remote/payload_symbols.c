@@ -57,7 +57,7 @@ static int create(struct err *e)
 	return fd >= 0 ? fd : err_sys(e, "memfd_create");
 }
 
-int payload_memfd(int *fd, struct err *e)
+int payload_symbols_memfd(int *fd, struct err *e)
 {
 	size_t bytes = (size_t)(payload_image_end - payload_image);
 	int new = create(e);

@@ -11,6 +11,6 @@
 /* Offset of a dynamic symbol from the base of the image; -ENOENT. */
 int payload_symbol(const char *name, uint64_t *offset, struct err *e) WARN_UNUSED;
 /* A sealed memfd with the image, which may be mapped executable whatever vm.memfd_noexec is. */
-int payload_memfd(int *fd, struct err *e) WARN_UNUSED;
+int payload_symbols_memfd(int *fd, struct err *e) WARN_UNUSED;
 
 #endif

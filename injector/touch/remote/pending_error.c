@@ -12,7 +12,7 @@ void pending_error_hide(struct pending_error *p, const struct libc *libc, struct
 	*p = (struct pending_error){ 0 };
 	if (!libc->dlerror_result || target_read_u64(r->memory, address, &value, &ignored) < 0 || !value)
 		return;
-	int row = target_add_change(r->writer, CHANGE_ERROR_TEXT, address, &value, &none, sizeof none, &ignored);
+	int row = target_writer_add_change(r->writer, CHANGE_ERROR_TEXT, address, &value, &none, sizeof none, &ignored);
 	if (row >= 0)
 		*p = (struct pending_error){ address, row };
 }
@@ -30,6 +30,6 @@ void pending_error_show(const struct pending_error *p, const struct libc *libc, 
 	     i++)
 		if (remote_call1(r, libc->dlerror, none, &text, deadline_ns, &ignored) < 0)
 			break;
-	if (target_undo(r->writer, p->row, NULL, &ignored) < 0)
+	if (target_writer_undo(r->writer, p->row, NULL, &ignored) < 0)
 		changes_set(r->writer->changes, p->row, CHANGE_GONE);
 }

@@ -74,7 +74,7 @@ static bool is_checkpoint(uint64_t said)
 /* A thread that stops or speaks again and again, without coming to an end, does not put the deadline off. */
 static int check_time(const struct remote *r, uint64_t deadline_ns, struct err *e)
 {
-	if (monotonic_ns() < deadline_ns)
+	if (clock_monotonic_ns() < deadline_ns)
 		return 0;
 	return err_set(e, ETIMEDOUT, "thread %d did not come to the end of a call in time", r->tracee->tid);
 }

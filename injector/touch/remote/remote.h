@@ -31,7 +31,7 @@
 
 #include "touch/remote/channel.h"
 #include "base/err.h"
-#include "process/target_memory.h"
+#include "process/target_read.h"
 #include "touch/remote/target_write.h"
 #include "touch/remote/work_area.h"
 #include "touch/threads/tracee.h"

@@ -43,7 +43,7 @@ int target_write(const struct target_writer *w, enum change_kind ours, uint64_t 
 	return write_all(w, address, data, bytes, e);
 }
 
-int target_change(const struct target_writer *w, int row, struct err *e)
+int target_writer_change(const struct target_writer *w, int row, struct err *e)
 {
 	const struct change *c = &w->changes->list[row];
 
@@ -53,7 +53,7 @@ int target_change(const struct target_writer *w, int row, struct err *e)
 	return rc;
 }
 
-int target_undo(const struct target_writer *w, int row, const void *instead, struct err *e)
+int target_writer_undo(const struct target_writer *w, int row, const void *instead, struct err *e)
 {
 	const struct change *c = &w->changes->list[row];
 
@@ -63,11 +63,11 @@ int target_undo(const struct target_writer *w, int row, const void *instead, str
 	return rc;
 }
 
-int target_add_change(const struct target_writer *w, enum change_kind kind, uint64_t address, const void *old,
-                      const void *new, unsigned bytes, struct err *e)
+int target_writer_add_change(const struct target_writer *w, enum change_kind kind, uint64_t address, const void *old,
+                             const void *new, unsigned bytes, struct err *e)
 {
 	int row = changes_add(w->changes, kind, address, old, new, bytes, e);
-	int rc = row < 0 ? row : target_change(w, row, e);
+	int rc = row < 0 ? row : target_writer_change(w, row, e);
 
 	return rc < 0 ? rc : row;
 }

@@ -8,7 +8,7 @@
 #ifndef MEMATTACH_TARGET_WRITE_H
 #define MEMATTACH_TARGET_WRITE_H
 
-#include "process/target_memory.h"
+#include "process/target_read.h"
 #include "touch/changes.h"
 
 struct target_writer {
@@ -22,11 +22,11 @@ void target_writer_close(struct target_writer *w);
 int target_write(const struct target_writer *w, enum change_kind ours, uint64_t address, const void *data, size_t bytes,
                  struct err *e) WARN_UNUSED;
 /* Makes a change that is listed, and marks it. */
-int target_change(const struct target_writer *w, int row, struct err *e) WARN_UNUSED;
+int target_writer_change(const struct target_writer *w, int row, struct err *e) WARN_UNUSED;
 /* Undoes it. instead: what is written in the place of the old bytes, NULL: they are. */
-int target_undo(const struct target_writer *w, int row, const void *instead, struct err *e) WARN_UNUSED;
+int target_writer_undo(const struct target_writer *w, int row, const void *instead, struct err *e) WARN_UNUSED;
 /* Adds a change of bytes and makes it. Returns the row. */
-int target_add_change(const struct target_writer *w, enum change_kind kind, uint64_t address, const void *old,
-                      const void *new, unsigned bytes, struct err *e) WARN_UNUSED;
+int target_writer_add_change(const struct target_writer *w, enum change_kind kind, uint64_t address, const void *old,
+                             const void *new, unsigned bytes, struct err *e) WARN_UNUSED;
 
 #endif

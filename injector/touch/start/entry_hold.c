@@ -60,7 +60,7 @@ static int lead(struct entry_hold *h, uint64_t at, const void *before, const voi
 {
 	const struct target_writer w = writer(h);
 
-	h->lead = target_add_change(&w, CHANGE_HOLD_LEAD, at, before, now, bytes, e);
+	h->lead = target_writer_add_change(&w, CHANGE_HOLD_LEAD, at, before, now, bytes, e);
 	return h->lead < 0 ? h->lead : 0;
 }
 
@@ -117,7 +117,7 @@ static uint64_t sleeping_at(pid_t pid)
 	char path[40], text[200];
 
 	snprintf(path, sizeof path, "/proc/%d/syscall", pid);
-	if (whole_text(path, text, sizeof text) < 0 || text[0] < '0' || text[0] > '9' ||
+	if (whole_io_text(path, text, sizeof text) < 0 || text[0] < '0' || text[0] > '9' ||
 	    sscanf(text, "%*d %*x %*x %*x %*x %*x %*x %llx %llx", &sp, &pc) != 2)
 		return 0;
 	return pc;
@@ -131,7 +131,7 @@ enum hold_state entry_hold_look(const struct entry_hold *h)
 	if (pc - h->code < code_bytes())
 		return HOLD_WAITING;
 	/* It stands for the memory that was there at execve. */
-	return pread_all(h->image.mem, &byte, 1, h->code) ? HOLD_COMING : HOLD_MISSED;
+	return whole_io_pread(h->image.mem, &byte, 1, h->code) ? HOLD_COMING : HOLD_MISSED;
 }
 
 /* Has the thread, which is stopped, go on at its entry. False: it is not where it waits. */
@@ -141,9 +141,9 @@ static bool leave(struct entry_hold *h)
 	uint64_t pushed[HOLD_PUSHED];
 
 	if (!registers_read(h->pid, NULL, &regs) || registers_pc(&regs) - h->code >= code_bytes() ||
-	    !pread_all(h->image.mem, pushed, sizeof pushed, registers_sp(&regs)))
+	    !whole_io_pread(h->image.mem, pushed, sizeof pushed, registers_sp(&regs)))
 		return false;
-	hold_leave(&regs, h->entry, pushed);
+	hold_stub_leave(&regs, h->entry, pushed);
 	if (!registers_write(h->pid, &regs))
 		return false;
 	clear_code(h);
@@ -154,7 +154,7 @@ static bool leave_traced(struct entry_hold *h)
 {
 	if (ptrace(PTRACE_SEIZE, h->pid, NULL, NULL) < 0)
 		return false;
-	enum child_event event = own_child_stop(h->pid, monotonic_ns() + RELEASE_NS);
+	enum child_event event = own_child_stop(h->pid, clock_monotonic_ns() + RELEASE_NS);
 	bool left = event == CHILD_STOP && leave(h);
 	h->seized = event == CHILD_RUNS;
 	if (event == CHILD_STOP)
@@ -170,7 +170,7 @@ void entry_hold_release(struct entry_hold *h)
 
 	if (!h->code)
 		return;
-	if (target_undo(&w, h->lead, NULL, &ignored) < 0)
+	if (target_writer_undo(&w, h->lead, NULL, &ignored) < 0)
 		return; /* its memory is gone */
 	/* A handler of a signal may be running, or somebody else may trace it: then it goes on by itself. */
 	if (!leave_traced(h) &&

@@ -48,7 +48,7 @@ enum child_event own_child_wait(pid_t pid, uint64_t deadline_ns, int *number)
 		if (info.si_pid != 0)
 			return info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED ? classify(&info, number)
 			                                                                  : CHILD_ENDED;
-		if (monotonic_ns() >= deadline_ns)
+		if (clock_monotonic_ns() >= deadline_ns)
 			return CHILD_RUNS;
 		nanosleep(&pause, NULL);
 	}

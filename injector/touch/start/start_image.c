@@ -24,7 +24,7 @@ static bool refill(struct words *w)
 {
 	/* The stack ends soon after the last word. */
 	for (unsigned wanted = WORDS; wanted > 0; wanted /= 2) {
-		if (!pread_all(w->mem, w->list, wanted * sizeof w->list[0], w->next))
+		if (!whole_io_pread(w->mem, w->list, wanted * sizeof w->list[0], w->next))
 			continue;
 		w->count = wanted;
 		w->at = 0;
@@ -102,7 +102,7 @@ static bool find_bias(struct start_object *o, uint64_t phdr)
 static bool read_segments(int mem, uint64_t phdr, uint64_t entry_bytes, uint64_t count, struct start_object *o)
 {
 	if (entry_bytes != sizeof o->segments[0] || count == 0 || count > START_SEGMENTS_MAX ||
-	    !pread_all(mem, o->segments, count * sizeof o->segments[0], phdr))
+	    !whole_io_pread(mem, o->segments, count * sizeof o->segments[0], phdr))
 		return false;
 	o->segment_count = (unsigned)count;
 	return true;
@@ -114,7 +114,7 @@ static void read_loader(int mem, uint64_t base, struct start_object *loader)
 	struct start_object o = { 0 };
 	Elf64_Ehdr h;
 
-	if (!base || !pread_all(mem, &h, sizeof h, base) || memcmp(h.e_ident, ELFMAG, SELFMAG) != 0 ||
+	if (!base || !whole_io_pread(mem, &h, sizeof h, base) || memcmp(h.e_ident, ELFMAG, SELFMAG) != 0 ||
 	    h.e_ident[EI_CLASS] != ELFCLASS64 || h.e_phoff != sizeof h)
 		return;
 	if (read_segments(mem, base + h.e_phoff, h.e_phentsize, h.e_phnum, &o) && find_bias(&o, base + h.e_phoff))
@@ -164,7 +164,7 @@ static bool padding_of(int mem, const struct start_object *o, const Elf64_Phdr *
 		return false;
 	if (at >= page + PAGE || page + PAGE - at < bytes || overlaps(o, page))
 		return false;
-	if (!pread_all(mem, now, page + PAGE - at, at) || memcmp(now, zeros, page + PAGE - at) != 0)
+	if (!whole_io_pread(mem, now, page + PAGE - at, at) || memcmp(now, zeros, page + PAGE - at) != 0)
 		return false;
 	*address = at;
 	return true;

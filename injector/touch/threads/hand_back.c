@@ -30,7 +30,7 @@ static bool is_timer_of_process(pid_t pid, int number)
 
 	snprintf(path, sizeof path, "/proc/%d/timers", pid);
 	snprintf(wanted, sizeof wanted, "\nID: %d\n", number);
-	if (!text || whole_text(path, text + 1, TIMERS_BYTES - 1) < 0)
+	if (!text || whole_io_text(path, text + 1, TIMERS_BYTES - 1) < 0)
 		return false;
 	*text = '\n';
 	const char *timer = strstr(text, wanted), *notify = timer ? strstr(timer, "notify: ") : NULL;
@@ -94,7 +94,7 @@ static void deliver(struct tracee *first, siginfo_t *info, int mark, uint64_t de
 
 static bool send_and_deliver(pid_t pid, siginfo_t *info)
 {
-	const uint64_t deadline_ns = monotonic_ns() + TAKE_NS;
+	const uint64_t deadline_ns = clock_monotonic_ns() + TAKE_NS;
 	struct tracee first = { 0 };
 	siginfo_t marked = *info;
 	struct err ignored;

@@ -9,6 +9,7 @@
 
 #include "base/grow.h"
 #include "process/blocked_call.h"
+#include "process/thread.h"
 #include "host/watchdog.h"
 #include "process/proc_status.h"
 #include "touch/threads/reap.h"
@@ -109,7 +110,7 @@ void let_go_first(struct tracee *t, uint64_t deadline_ns)
 	const int64_t ran_ns = thread_ran_ns(t->pid, t->tid);
 
 	tracee_detach(t);
-	while (!has_passed(t, ran_ns, true) && monotonic_ns() < deadline_ns)
+	while (!has_passed(t, ran_ns, true) && clock_monotonic_ns() < deadline_ns)
 		nanosleep(&pause, NULL);
 }
 
@@ -196,9 +197,9 @@ static void pause_for_stop(uint64_t ns)
 
 void let_go_pause(uint64_t ns)
 {
-	const uint64_t end_ns = monotonic_ns() + ns;
+	const uint64_t end_ns = clock_monotonic_ns() + ns;
 
-	for (uint64_t now_ns; (now_ns = monotonic_ns()) < end_ns; let_go_look())
+	for (uint64_t now_ns; (now_ns = clock_monotonic_ns()) < end_ns; let_go_look())
 		pause_for_stop(end_ns - now_ns);
 }
 
@@ -218,12 +219,12 @@ static bool all_passed(void)
 
 void let_go_finish(void)
 {
-	const uint64_t deadline_ns = monotonic_ns() + FINISH_NS;
+	const uint64_t deadline_ns = clock_monotonic_ns() + FINISH_NS;
 	uint64_t pause_ns = FINISH_PAUSE_NS;
 
 	if (count)
 		tracee_go_first(true); /* to the end of this thread */
-	while (count && (let_go_look() || !all_passed()) && monotonic_ns() < deadline_ns) {
+	while (count && (let_go_look() || !all_passed()) && clock_monotonic_ns() < deadline_ns) {
 		pause_for_stop(pause_ns);
 		pause_ns = pause_ns * 2 < FINISH_PAUSE_MAX_NS ? pause_ns * 2 : FINISH_PAUSE_MAX_NS;
 	}

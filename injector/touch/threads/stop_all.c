@@ -56,11 +56,11 @@ static int look_after_sleepers(struct stop_all *s, size_t *fresh, struct err *e)
 			continue;
 		++*fresh;
 		s->sleepers[i] = s->sleepers[--s->sleeper_count];
-		int rc = leave_asleep(s, before.pid, before.tid, monotonic_ns() + SLEEPER_AWAIT_NS, e);
+		int rc = leave_asleep(s, before.pid, before.tid, clock_monotonic_ns() + SLEEPER_AWAIT_NS, e);
 		if (rc < 0)
 			return rc;
 	}
-	if (*fresh && s->sleeper_count && monotonic_ns() > s->began_ns + WAKING_NS)
+	if (*fresh && s->sleeper_count && clock_monotonic_ns() > s->began_ns + WAKING_NS)
 		return err_set(e, EAGAIN, "thread %d wakes again and again", s->sleepers[0].tid);
 	return 0;
 }
@@ -124,7 +124,7 @@ static int seize(struct stop_all *s, pid_t pid, const struct stop_all_sharers *s
 static int ask_from(struct stop_all *s, size_t first, struct err *e)
 {
 	if (!s->since_ns)
-		s->since_ns = monotonic_ns();
+		s->since_ns = clock_monotonic_ns();
 	for (size_t i = first; i < s->count; i++) {
 		int rc = tracee_ask(&s->list[i], e);
 		if (rc < 0 && rc != -ESRCH) /* it has ended: waiting will tell */
@@ -210,7 +210,7 @@ static int stop(struct stop_all *s, const struct target *target, const struct st
 	int rc;
 
 	s->first = target->pid;
-	s->began_ns = monotonic_ns();
+	s->began_ns = clock_monotonic_ns();
 	/* Of each stop SIGCHLD would tell the reaper (reap.h), which then looks at all that are traced. */
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
@@ -239,8 +239,8 @@ int stop_all(struct stop_all *s, const struct target *target, const struct stop_
 	return stop(s, target, sharers, longest_ns, e);
 }
 
-int stop_others(struct stop_all *s, const struct target *target, pid_t spared, bool sleepers_too, uint64_t *longest_ns,
-                struct err *e)
+int stop_all_others(struct stop_all *s, const struct target *target, pid_t spared, bool sleepers_too,
+                    uint64_t *longest_ns, struct err *e)
 {
 	const struct stop_all_sharers none = { 0 };
 
@@ -266,7 +266,7 @@ static void resume_first(struct stop_all *s)
 {
 	for (size_t i = 0; i < s->count && s->count > 1; i++)
 		if (s->list[i].tid == s->first && s->list[i].stopped) {
-			let_go_first(&s->list[i], monotonic_ns() + LET_GO_FIRST_NS);
+			let_go_first(&s->list[i], clock_monotonic_ns() + LET_GO_FIRST_NS);
 			drop(s, i);
 		}
 }
@@ -276,7 +276,7 @@ void stop_all_end(struct stop_all *s, uint64_t *longest_ns)
 	resume_first(s);
 	for (size_t i = 0; i < s->count; i++)
 		end_stop(&s->list[i]);
-	uint64_t held = s->since_ns ? monotonic_ns() - s->since_ns : 0;
+	uint64_t held = s->since_ns ? clock_monotonic_ns() - s->since_ns : 0;
 	tracee_go_first(false);
 	reap_ended();
 	if (held > *longest_ns)

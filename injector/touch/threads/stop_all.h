@@ -61,8 +61,8 @@ int stop_all(struct stop_all *s, const struct target *target, const struct stop_
              uint64_t *longest_ns, struct err *e) WARN_UNUSED;
 /* All but one, which this process traces already. There may be no other. sleepers_too: none may wake, whatever call a
  * stop harms: the one is in the loader. */
-int stop_others(struct stop_all *s, const struct target *target, pid_t spared, bool sleepers_too, uint64_t *longest_ns,
-                struct err *e) WARN_UNUSED;
+int stop_all_others(struct stop_all *s, const struct target *target, pid_t spared, bool sleepers_too,
+                    uint64_t *longest_ns, struct err *e) WARN_UNUSED;
 /* Do the sleepers still sleep? -EAGAIN: one has woken. */
 int stop_all_asleep(const struct stop_all *s, struct err *e) WARN_UNUSED;
 /* Resumes them, that one first. *longest_ns, if longer, becomes how long they were stopped. */

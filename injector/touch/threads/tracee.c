@@ -107,7 +107,7 @@ static void hold_begins(struct tracee *t)
 	if (t->stopped_since)
 		return;
 	tracee_go_first(true);
-	t->stopped_since = monotonic_ns();
+	t->stopped_since = clock_monotonic_ns();
 }
 
 static void hold_ends(struct tracee *t)
@@ -116,7 +116,7 @@ static void hold_ends(struct tracee *t)
 		tracee_go_first(false);
 
 	if (t->stopped_since && t->longest_ns) {
-		uint64_t held = monotonic_ns() - t->stopped_since;
+		uint64_t held = clock_monotonic_ns() - t->stopped_since;
 		if (held > *t->longest_ns)
 			*t->longest_ns = held;
 	}
@@ -252,7 +252,7 @@ int tracee_wait(struct tracee *t, uint64_t deadline_ns, enum tracee_stop *stop, 
 	watchdog_waits(true);
 	while (rc == 0) {
 		rc = look_for_stop(t, 0, stop, e);
-		if (rc == 0 && monotonic_ns() >= deadline_ns)
+		if (rc == 0 && clock_monotonic_ns() >= deadline_ns)
 			rc = thread_did_not_stop(t->pid, t->tid, e);
 		if (rc == 0 && watchdog_asked_twice())
 			rc = err_set(e, ETIMEDOUT, "thread %d was not waited for: interrupted twice", t->tid);
@@ -295,7 +295,7 @@ int tracee_interrupt(struct tracee *t, uint64_t deadline_ns, enum tracee_stop *s
 			return 0;
 		/* Any other stop has used up the interrupt: pass it on and ask again, but not for ever. */
 		rc = tracee_continue(t, e);
-		if (rc == 0 && monotonic_ns() >= deadline_ns)
+		if (rc == 0 && clock_monotonic_ns() >= deadline_ns)
 			rc = thread_did_not_stop(t->pid, t->tid, e);
 		if (rc < 0)
 			return rc;
@@ -340,7 +340,8 @@ void tracee_detach(struct tracee *t)
 
 	if (!t->seized)
 		return;
-	if (!t->stopped && tracee_interrupt(t, monotonic_ns() + LAST_WAIT_NS, &stop, &ignored) < 0 && !t->stopped) {
+	if (!t->stopped && tracee_interrupt(t, clock_monotonic_ns() + LAST_WAIT_NS, &stop, &ignored) < 0 &&
+	    !t->stopped) {
 		let_go_running(t);
 		deadline_disarm();
 		return;

@@ -56,7 +56,7 @@ static void done(struct run *r, struct member *m, int rc, const struct err *e)
 	if (rc == 0) {
 		tracee_detach(&m->t);
 		uint64_t since = m->asked_ns > r->noticed_ns ? m->asked_ns : r->noticed_ns;
-		uint64_t held = monotonic_ns() - since;
+		uint64_t held = clock_monotonic_ns() - since;
 		if (r->c->longest_ns && held > *r->c->longest_ns)
 			*r->c->longest_ns = held;
 	}
@@ -77,7 +77,7 @@ static void ask_next(struct run *r)
 	struct member *m = &r->members[r->next++];
 	struct err e;
 
-	m->asked_ns = monotonic_ns();
+	m->asked_ns = clock_monotonic_ns();
 	r->asked++;
 	r->fresh++;
 	int rc = tracee_seize(&m->t, r->c->pid, m->t.tid, false, &e);
@@ -129,8 +129,8 @@ static void gather(struct run *r)
 			let_go_look_at(info.si_pid);
 		if (m && r->next < r->c->count && r->fresh < FEW)
 			ask_next(r);
-	} while (monotonic_ns() < r->c->deadline_ns);
-	r->noticed_ns = monotonic_ns();
+	} while (clock_monotonic_ns() < r->c->deadline_ns);
+	r->noticed_ns = clock_monotonic_ns();
 }
 
 static void drop(struct run *r, bool all)
@@ -165,7 +165,7 @@ static void visit_all(struct run *r, const sigset_t *child)
 	size_t count = r->c->count;
 	unsigned reaped = reap_count();
 
-	r->noticed_ns = monotonic_ns();
+	r->noticed_ns = clock_monotonic_ns();
 	while (r->next < count || r->asked > 0) {
 		while (r->next < count && r->fresh < FEW)
 			ask_next(r);
@@ -182,7 +182,7 @@ static void visit_all(struct run *r, const sigset_t *child)
 			continue;
 		bool stopped = pause_for_stop(child, r->next < count ? MOMENT_NS : LOOK_NS);
 		if (r->urgent)
-			r->noticed_ns = monotonic_ns();
+			r->noticed_ns = clock_monotonic_ns();
 		if (!stopped)
 			r->fresh = 0;
 		if (!stopped && r->next == count)

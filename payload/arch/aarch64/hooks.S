@@ -5,7 +5,7 @@
  *
  *     trampoline -> entry --- some bytes left, or filter 0 ---------> original     (trampoline.original)
  *                     |                                                  ^
- *                     +-- sampled, or may have been --> hook_slow() -----+         (hook.c, one common frame)
+ *                     +-- sampled, or may have been --> hook_call_slow() -----+         (hook.c, one common frame)
  *
  * On entry x17 is the address of the struct trampoline; x9 is the near thread state if the trampoline has subtracted
  * and is below 0, else 0; everything else is the caller's. Only x9 to x17 and flags are changed before the original is
@@ -27,7 +27,8 @@ OUTER_LIVE:	.skip	8
 OUTER_BYTES:
 	.text
 
-	.hidden	hook_slow, trampolines_shared, thread_states_address, filter_counters, filter_mask, filter_multiplier
+	.hidden	hook_call_slow, trampolines_shared, thread_states_address
+	.hidden	filter_counters, filter_mask, filter_multiplier
 	.hidden	payload_switch, code_deallocations
 
 	/* \register = a word of the payload's data */
@@ -263,7 +264,7 @@ hook_outer_\id:
 	.endm
 
 	.text
-/* w11 = id, STATE = charged thread state or 0: saves the call and lets hook_slow() make it. */
+/* w11 = id, STATE = charged thread state or 0: saves the call and lets hook_call_slow() make it. */
 	.p2align 4
 	.type	hook_enter, %function
 hook_enter:
@@ -286,7 +287,7 @@ hook_enter:
 	live	HOOK_CALL_LIVE
 	str	xzr, [sp, #HOOK_CALL_AGAIN]	/* and HOOK_CALL_KEEPS */
 	mov	x0, sp
-	bl	hook_slow
+	bl	hook_call_slow
 	str	xzr, [sp, #HOOK_CALL_LIVE]
 	ldr	w10, [sp, #HOOK_CALL_AGAIN]
 	cbnz	w10, 2f

@@ -5,7 +5,7 @@
  *
  *     trampoline -> entry --- some bytes left, or filter 0 ---------> original     (jmp *8(%r11))
  *                     |                                                  ^
- *                     +-- sampled, or may have been --> hook_slow() -----+         (hook.c, one common frame)
+ *                     +-- sampled, or may have been --> hook_call_slow() -----+         (hook.c, one common frame)
  *
  * - An allocation subtracts the requested bytes (0 counts as 1) from the bytes until the next sample, thread.remaining;
  *   if that is below 0, it is sampled. The trampoline does this itself for functions that take nothing but a size, in
@@ -57,7 +57,8 @@ OUTER_LIVE:	.skip	8
 OUTER_BYTES:
 	.text
 
-	.hidden	hook_slow, trampolines_shared, thread_states_address, filter_counters, filter_mask, filter_multiplier
+	.hidden	hook_call_slow, trampolines_shared, thread_states_address
+	.hidden	filter_counters, filter_mask, filter_multiplier
 	.hidden	payload_switch, code_deallocations
 
 /*
@@ -225,7 +226,7 @@ hook_\id:
 	probe_states .Lfound_\id
 	jmp	.Lslow_\id
 	.endif
-	.if	\keeps && OUTER(\shape)	/* hook_slow() does all of it */
+	.if	\keeps && OUTER(\shape)	/* hook_call_slow() does all of it */
 hook_outer_\id:
 	mov	%r10, KEPT_R10(%rsp)
 	.endif
@@ -333,7 +334,7 @@ hook_outer_\id:
 	.endm
 
 	.text
-/* r10d = id, rax = charged thread state or 0, r11 = trampoline: saves the call and lets hook_slow() make it. */
+/* r10d = id, rax = charged thread state or 0, r11 = trampoline: saves the call and lets hook_call_slow() make it. */
 	.p2align 4
 	.type	hook_enter, @function
 hook_enter:
@@ -345,7 +346,7 @@ hook_enter:
 	frame_open HOOK_CALL_BYTES
 	save_call 0
 	mov	%rsp, %rdi
-	call	hook_slow
+	call	hook_call_slow
 	andq	$0, HOOK_CALL_LIVE(%rsp)
 	cmpl	$0, HOOK_CALL_AGAIN(%rsp)
 	jne	2f
@@ -365,7 +366,7 @@ hook_enter:
 	.cfi_endproc
 	.size	hook_enter, . - hook_enter
 
-/* The same where registers are kept: they are in the frame while hook_slow() works. */
+/* The same where registers are kept: they are in the frame while hook_call_slow() works. */
 	.p2align 4
 	.type	hook_enter_keeping, @function
 hook_enter_keeping:
@@ -385,7 +386,7 @@ hook_enter_keeping:
 	mov	KEPT_R10 + 8(%rbp), %rcx
 	mov	%rcx, HOOK_KEPT_R10(%rsp)
 	mov	%rsp, %rdi
-	call	hook_slow
+	call	hook_call_slow
 	andq	$0, HOOK_CALL_LIVE(%rsp)
 	mov	HOOK_KEPT_R11(%rsp), %r11
 	mov	HOOK_KEPT_R10(%rsp), %r10

@@ -22,7 +22,7 @@ static void check_file(const struct python_path *p, const char *file, const char
 	bool found = python_path_below(p, file, text);
 	if (found != !!below || (found && strcmp(text, below) != 0))
 		fail_msg("%s: \"%s\", not \"%s\"", file, found ? text : "in none", below ? below : "in none");
-	python_module_name(file, found ? text : NULL, name);
+	python_file_module(file, found ? text : NULL, name);
 	assert_string_equal(name, module);
 }
 

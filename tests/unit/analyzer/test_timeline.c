@@ -21,7 +21,7 @@ static void build(struct dump_builder *b, uint32_t rate)
 	for (int i = 0; i < SAMPLES; i++) {
 		double born = 15 * random_unit(&random);
 		double freed = i % 10 ? 15 + 14 * random_unit(&random) : 0;
-		sample(b, i % 3 ? s : t, 1 + random_next(&random) % 50000, rate, born, freed);
+		sample(b, i % 3 ? s : t, 1 + exponential_random(&random) % 50000, rate, born, freed);
 	}
 }
 
@@ -220,9 +220,9 @@ static void test_steps_grow_with_the_cells(void **state)
 	(void)state;
 	spans_init(&s, MOMENTS);
 	for (uint32_t i = 0; i < 600000; i++) {
-		size_t born = random_next(&random) % (MOMENTS + 1);
-		size_t freed = i % 8 ? born + random_next(&random) % (MOMENTS + 1 - born) : SIZE_MAX;
-		uint64_t size = 1 + random_next(&random) % 1000;
+		size_t born = exponential_random(&random) % (MOMENTS + 1);
+		size_t freed = i % 8 ? born + exponential_random(&random) % (MOMENTS + 1 - born) : SIZE_MAX;
+		uint64_t size = 1 + exponential_random(&random) % 1000;
 		assert_int_equal(spans_add(&s, 1 + i % 1000, born, freed, size, 0.25), 0);
 		for (size_t m = born < MOMENTS ? born : MOMENTS - 1; m < MOMENTS && (freed == SIZE_MAX || m < freed);
 		     m++)

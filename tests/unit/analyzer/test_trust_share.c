@@ -64,7 +64,7 @@ static struct free_tally simulate(const struct path *path, struct random_source 
 	for (int a = 0; a < path->addresses; a++) {
 		struct record record = { 0 };
 		for (int i = 0; i < path->reuses; i++) {
-			uint64_t size = path->sizes[random_next(random) % SIZES];
+			uint64_t size = path->sizes[exponential_random(random) % SIZES];
 			allocate(&t, &record, size, random);
 			bool seen = random_unit(random) >= path->missed;
 			if (seen)

@@ -93,7 +93,7 @@ static int make_heap(const struct heap_kind *kind, double samples, uint64_t rate
 	if (kind->sigma > 0)
 		n = (int)fmin(n, ceil(samples / estimate_probability((uint64_t)kind->size, rate)));
 	for (int i = 0; i < n; i++) {
-		double size = kind->sigma > 0 ? kind->size * exp(kind->sigma * normal_quantile((i + 0.5) / n))
+		double size = kind->sigma > 0 ? kind->size * exp(kind->sigma * stats_normal_quantile((i + 0.5) / n))
 		                              : kind->size;
 		heap[i].size = size_at(i && kind->second != 0 ? kind->second : size, rate);
 		shares[i] = kind->second != 0 ? 1 / (double)heap[i].size : 1;
@@ -107,7 +107,7 @@ static int make_mixture(uint64_t seed, double samples, uint64_t rate, struct blo
 {
 	struct random_source random = { seed };
 	double shares[CLASSES_MAX];
-	int n = 2 + (int)(random_next(&random) % 9);
+	int n = 2 + (int)(exponential_random(&random) % 9);
 
 	for (int i = 0; i < n; i++) {
 		heap[i].size = (uint64_t)(16 * exp(random_unit(&random) * log(8 * (double)rate / 16)));
@@ -132,7 +132,7 @@ static int make_real(const struct real_sizes *real, double samples, uint64_t rat
 static struct cell run_cell(const struct block_class *classes, int n, uint64_t rate, int heaps, double confidence,
                             struct random_source *random)
 {
-	double z = normal_quantile(1 - (1 - confidence) / 2);
+	double z = stats_normal_quantile(1 - (1 - confidence) / 2);
 	struct cell cell = { 0 };
 	double sum = 0;
 	double square = 0;

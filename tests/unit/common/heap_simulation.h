@@ -15,7 +15,7 @@ struct random_source {
 };
 
 /* splitmix64 */
-static inline uint64_t random_next(struct random_source *r)
+static inline uint64_t exponential_random(struct random_source *r)
 {
 	uint64_t z = r->state += 0x9e3779b97f4a7c15u;
 
@@ -27,7 +27,7 @@ static inline uint64_t random_next(struct random_source *r)
 /* In (0, 1). */
 static inline double random_unit(struct random_source *r)
 {
-	return ((double)(random_next(r) >> 11) + 0.5) * 0x1p-53;
+	return ((double)(exponential_random(r) >> 11) + 0.5) * 0x1p-53;
 }
 
 struct block_class {

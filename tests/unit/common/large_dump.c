@@ -125,7 +125,7 @@ static uint32_t make_stack(struct dump_builder *b, uint64_t number, const struct
 	/* Outer frames are those of the number's leading digits: a tree with 10 branches. */
 	for (uint32_t i = n; i-- > 0;) {
 		struct random_source place = { (number + 1) / (uint64_t)pow(10, fmin(i, 15)) * 31 + i };
-		frames[i] = frame_at(programs, random_next(&place));
+		frames[i] = frame_at(programs, exponential_random(&place));
 	}
 	/* A step that is prime: all over the text, never the same until it is used up. */
 	frames[0] = frame_at(programs, number * 611953 + 1);
@@ -163,7 +163,7 @@ int main(int argc, char **argv)
 		/* The square favours some stacks, each has one. */
 		double u = random_unit(&random);
 		uint64_t s = i < stacks ? i : (uint64_t)(u * u * (double)stacks);
-		uint64_t size = (uint64_t)(200 * exp(1.5 * normal_quantile(random_unit(&random))));
+		uint64_t size = (uint64_t)(200 * exp(1.5 * stats_normal_quantile(random_unit(&random))));
 		dump_builder_sample(&b, references[s], size, RATE,
 		                    i % (live + freed) * live / (live + freed) != (i + 1) * live / (live + freed));
 	}

@@ -141,7 +141,7 @@ static void test_interval_covers_lognormal_sizes(void **state)
 			double mean = 0;
 			for (int i = 0; i < CLASSES; i++) {
 				double u = (i + 0.5) / CLASSES;
-				heap[i].size = (uint64_t)ceil(100 * exp(sigmas[s] * normal_quantile(u)));
+				heap[i].size = (uint64_t)ceil(100 * exp(sigmas[s] * stats_normal_quantile(u)));
 				mean += (double)heap[i].size / CLASSES;
 			}
 			for (int i = 0; i < CLASSES; i++)

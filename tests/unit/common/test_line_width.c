@@ -29,7 +29,7 @@ static const char *put(unsigned short columns, size_t used, size_t indent, const
 	}
 	FILE *out = fdopen(writer, "w");
 	assert_non_null(out);
-	line_put(out, used, indent, text);
+	line_width_put(out, used, indent, text);
 	fclose(out);
 	size_t used_bytes = 0; /* a terminal may give it line by line, and an error at the end */
 	for (ssize_t n; (n = read(reader, got + used_bytes, sizeof got - 1 - used_bytes)) > 0;)
@@ -67,10 +67,10 @@ static void test_columns_are_characters(void **state)
 {
 	(void)state;
 	assert_string_equal(put(9, 0, 0, "äöü äöü äöü"), "äöü äöü\r\näöü\r\n");
-	assert_int_equal(line_fit("a…b", 2), 4);
-	assert_int_equal(line_fit("a…b", 3), 5);
-	assert_int_equal(line_fit("a…b", LINE_ANY_WIDTH), 5);
-	assert_int_equal(line_fit("ab", 0), 0);
+	assert_int_equal(line_width_fit("a…b", 2), 4);
+	assert_int_equal(line_width_fit("a…b", 3), 5);
+	assert_int_equal(line_width_fit("a…b", LINE_ANY_WIDTH), 5);
+	assert_int_equal(line_width_fit("ab", 0), 0);
 }
 
 static void test_width_of_what_is_no_terminal(void **state)

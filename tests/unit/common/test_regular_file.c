@@ -41,14 +41,14 @@ static void test_a_file_is_opened_also_through_a_link(void **state)
 
 	(void)state;
 	for (int i = 0; i < 2; i++) {
-		int fd = regular_open(names[i], &e);
+		int fd = regular_file_open(names[i], &e);
 		assert_true(fd >= 0);
 		assert_int_equal(read(fd, text, sizeof text), 4);
 		assert_memory_equal(text, "text", 4);
 		assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
 		close(fd);
 	}
-	assert_int_equal(regular_open_at(AT_FDCWD, "link", O_NOFOLLOW), -ESPIPE);
+	assert_int_equal(regular_file_open_at(AT_FDCWD, "link", O_NOFOLLOW), -ESPIPE);
 }
 
 /* Nobody writes into the FIFO: who opens it waits for ever. */
@@ -65,7 +65,7 @@ static void test_nothing_else_is_opened(void **state)
 	(void)state;
 	alarm(60);
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-		assert_int_equal(regular_open(cases[i].name, &e), -cases[i].code);
+		assert_int_equal(regular_file_open(cases[i].name, &e), -cases[i].code);
 		assert_int_equal(e.code, cases[i].code);
 		assert_true(e.text[0]);
 	}
@@ -80,7 +80,7 @@ static void test_descriptors_are_closed(void **state)
 	(void)state;
 	close(before);
 	for (int i = 0; i < 10; i++)
-		assert_int_equal(regular_open_at(AT_FDCWD, "fifo", 0), -ESPIPE);
+		assert_int_equal(regular_file_open_at(AT_FDCWD, "fifo", 0), -ESPIPE);
 	int after = dup(0);
 	close(after);
 	assert_int_equal(before, after);

@@ -20,12 +20,12 @@ static void test_percent_parse_gives_a_fraction(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
-		assert_int_equal(percent_parse(good[i].text, &fraction), 0);
+		assert_int_equal(size_parse_percent(good[i].text, &fraction), 0);
 		assert_true(fraction == good[i].fraction);
 	}
 	fraction = 7;
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-		assert_int_equal(percent_parse(bad[i], &fraction), -EINVAL);
+		assert_int_equal(size_parse_percent(bad[i], &fraction), -EINVAL);
 	assert_true(fraction == 7);
 }
 
@@ -79,16 +79,16 @@ static void test_time_parse_sums_up_parts(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
-		assert_int_equal(time_parse(good[i].text, &ns, &e), 0);
+		assert_int_equal(size_parse_time(good[i].text, &ns, &e), 0);
 		assert_int_equal(ns, good[i].ms * 1000000);
 	}
 	ns = 7;
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-		assert_int_equal(time_parse(bad[i], &ns, &e), -EINVAL);
+		assert_int_equal(size_parse_time(bad[i], &ns, &e), -EINVAL);
 	assert_non_null(strstr(e.text, "1m30s"));
-	assert_int_equal(time_parse("0", &ns, &e), -ERANGE);
-	assert_int_equal(time_parse("0m0s", &ns, &e), -ERANGE);
-	assert_int_equal(time_parse("9999999d", &ns, &e), -ERANGE);
+	assert_int_equal(size_parse_time("0", &ns, &e), -ERANGE);
+	assert_int_equal(size_parse_time("0m0s", &ns, &e), -ERANGE);
+	assert_int_equal(size_parse_time("9999999d", &ns, &e), -ERANGE);
 	assert_int_equal(ns, 7);
 }
 

@@ -18,7 +18,7 @@
 static struct thinning_sample sample_of(uint64_t size, uint32_t rate, struct random_source *random)
 {
 	return (struct thinning_sample){
-		.size = size, .stamp = random_next(random) >> 1, .stack = 77, .tid = 5, .rate_bytes = rate
+		.size = size, .stamp = exponential_random(random) >> 1, .stack = 77, .tid = 5, .rate_bytes = rate
 	};
 }
 
@@ -107,15 +107,15 @@ static void test_index_tells_what_the_list_tells(void **state)
 		struct thinning_index index;
 		assert_non_null(list);
 		for (size_t i = 0; i < count; i++)
-			copy[i] = list[i] =
-				(struct thinning){ random_next(&random) % 100, random_next(&random) % 100000 };
+			copy[i] = list[i] = (struct thinning){ exponential_random(&random) % 100,
+				                               exponential_random(&random) % 100000 };
 		assert_int_equal(thinning_index_make(&index, list, count), 0);
 		for (int i = 0; i < 300; i++) {
 			struct thinning_sample s = { .size = 100,
-				                     .stamp = random_next(&random) % 102,
+				                     .stamp = exponential_random(&random) % 102,
 				                     .stack = (uint32_t)i,
 				                     .rate_bytes = 1000 };
-			uint64_t freed = i % 3 ? random_next(&random) % 102 : UINT64_MAX - (unsigned)i % 2;
+			uint64_t freed = i % 3 ? exponential_random(&random) % 102 : UINT64_MAX - (unsigned)i % 2;
 			assert_int_equal(thinning_index_rate(&index, &s, freed), thinning_rate(copy, count, &s, freed));
 		}
 		thinning_index_done(&index);
@@ -151,13 +151,13 @@ static void one_heap(struct random_source *random, const uint64_t *sizes, int ki
 
 	*bytes = *count = (struct estimate_sum){ 0 };
 	*true_bytes = *true_count = 0;
-	uint64_t salt = random_next(random) >> 8;
+	uint64_t salt = exponential_random(random) >> 8;
 	for (int batch = 0; batch < 10; batch++) {
 		for (int k = 0; k < kinds; k++)
 			p[k] = estimate_probability(sizes[k], rate);
 		for (int i = 0; i < 300; i++) {
-			unsigned kind = (unsigned)(random_next(random) % (unsigned)kinds);
-			bool stays = random_next(random) % 5 != 0;
+			unsigned kind = (unsigned)(exponential_random(random) % (unsigned)kinds);
+			bool stays = exponential_random(random) % 5 != 0;
 			clock++;
 			*true_bytes += stays ? (double)sizes[kind] : 0;
 			*true_count += stays;

@@ -35,7 +35,7 @@ void python_proving(struct python_proof *p, const struct python_fake *f)
 		             .describes_itself = f->release->self[0].value },
 	};
 
-	python_prove(p, &r, &view.modules, &view.maps, &view.tm, LOOKS);
+	python_proof_make(p, &r, &view.modules, &view.maps, &view.tm, LOOKS);
 }
 
 struct python_view python_proving_view(const struct python_fake *f, struct budget *budget)

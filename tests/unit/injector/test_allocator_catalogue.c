@@ -25,10 +25,10 @@ static void test_each_prefix_is_known_to_all(void **state)
 			snprintf(symbol, sizeof symbol, "%saligned_alloc", known->prefixes[k]);
 			assert_true(allocation_name_read(symbol, &name)); /* it would be hooked */
 			assert_int_equal(name.family, known->family);
-			assert_true(is_allocator_symbol(symbol)); /* and no thread is borrowed in it */
+			assert_true(catalogue_is_allocator_symbol(symbol)); /* and no thread is borrowed in it */
 		}
 	assert_false(allocation_name_read("xx_aligned_alloc", &name));
-	assert_false(is_allocator_symbol("xx_aligned_alloc"));
+	assert_false(catalogue_is_allocator_symbol("xx_aligned_alloc"));
 }
 
 static void test_each_malloc_has_its_row(void **state)

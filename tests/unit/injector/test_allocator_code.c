@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "unwind/allocator_code.h"
-#include "arch/code_references.h"
+#include "arch/code.h"
 
 static bool is_allocation(const char *name)
 {

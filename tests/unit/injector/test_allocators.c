@@ -234,12 +234,12 @@ static void test_table_knows_functions(void **state)
 	function_table_open(&table, &file);
 	assert_true(table.count > 1000);
 	assert_true(elf_module_find(m, "_Znwm", NULL, &s) && s.bytes > 0);
-	assert_int_equal(function_bytes(&table, s.address, 0), s.bytes);
-	assert_int_equal(function_bytes(&table, s.address, 1), s.bytes);
-	assert_int_equal(function_bytes(&table, s.address + 1, 0), 0);
-	assert_int_equal(function_bytes(&table, m->exec_end, 16), 0);
-	assert_in_range(function_after(&table, s.address), s.address + s.bytes, s.address + s.bytes + 64);
-	assert_int_equal(function_before(&table, function_after(&table, s.address)), s.address);
+	assert_int_equal(function_table_bytes(&table, s.address, 0), s.bytes);
+	assert_int_equal(function_table_bytes(&table, s.address, 1), s.bytes);
+	assert_int_equal(function_table_bytes(&table, s.address + 1, 0), 0);
+	assert_int_equal(function_table_bytes(&table, m->exec_end, 16), 0);
+	assert_in_range(function_table_after(&table, s.address), s.address + s.bytes, s.address + s.bytes + 64);
+	assert_int_equal(function_table_before(&table, function_table_after(&table, s.address)), s.address);
 	function_table_close(&table);
 	module_file_close(&file);
 	look_close(&l);

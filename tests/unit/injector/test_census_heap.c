@@ -136,13 +136,13 @@ static void test_size_classes_hold_their_sizes(void **state)
 
 	(void)state;
 	for (uint64_t bytes = 32; bytes < 1ull << 46; bytes += bytes < 1 << 17 ? 16 : bytes / 3 & ~15ull) {
-		const unsigned class = size_class_of(bytes);
+		const unsigned class = heap_size_class(bytes);
 		assert_true(class < SIZE_CLASSES && class >= before);
-		assert_true(size_class_least(class) <= bytes && bytes <= size_class_most(class));
+		assert_true(heap_size_class_least(class) <= bytes && bytes <= heap_size_class_most(class));
 		before = class;
 	}
-	assert_int_equal(size_class_least(size_class_of(104)), 96); /* sizes of chunks are multiples of 16 */
-	assert_true(size_class_of(UINT64_MAX) < SIZE_CLASSES);
+	assert_int_equal(heap_size_class_least(heap_size_class(104)), 96); /* sizes of chunks are multiples of 16 */
+	assert_true(heap_size_class(UINT64_MAX) < SIZE_CLASSES);
 }
 
 static void test_extents_are_disjoint(void **state)

@@ -66,9 +66,10 @@ static void test_a_change_is_undone_backwards(void **state)
 
 	(void)state;
 	w.writer.changes = &w.changes;
-	int first = target_add_change(&w.writer, CHANGE_GOT_ENTRY, (uint64_t)&words[0], &old[0], &new[0], 8, &e);
+	int first = target_writer_add_change(&w.writer, CHANGE_GOT_ENTRY, (uint64_t)&words[0], &old[0], &new[0], 8, &e);
 	int jump = changes_add(&w.changes, CHANGE_JUMP, 0, "a", "b", 1, &e);
-	int second = target_add_change(&w.writer, CHANGE_GOT_ENTRY, (uint64_t)&words[1], &old[1], &new[1], 8, &e);
+	int second =
+		target_writer_add_change(&w.writer, CHANGE_GOT_ENTRY, (uint64_t)&words[1], &old[1], &new[1], 8, &e);
 	assert_true(first >= 0 && jump >= 0 && second >= 0);
 	assert_int_equal(words[0], 11);
 	assert_int_equal(words[1], 21);
@@ -78,9 +79,9 @@ static void test_a_change_is_undone_backwards(void **state)
 	assert_int_equal(changes_before(&w.changes, CHANGE_GOT_ENTRY, second), first);
 	assert_int_equal(changes_before(&w.changes, CHANGE_GOT_ENTRY, first), -1);
 	assert_int_equal(changes_next(&w.changes, CHANGE_GOT_ENTRY, first), second);
-	assert_int_equal(target_undo(&w.writer, second, NULL, &e), 0);
+	assert_int_equal(target_writer_undo(&w.writer, second, NULL, &e), 0);
 	assert_int_equal(words[1], 20);
-	assert_int_equal(target_undo(&w.writer, first, "ABCDEFGH", &e), 0);
+	assert_int_equal(target_writer_undo(&w.writer, first, "ABCDEFGH", &e), 0);
 	assert_memory_equal((const void *)words, "ABCDEFGH", 8);
 	assert_int_equal(w.changes.sums[CHANGE_GOT_ENTRY][CHANGE_UNDONE], 2);
 	assert_int_equal(w.changes.sums[CHANGE_GOT_ENTRY][CHANGE_MADE], 0);
@@ -94,7 +95,7 @@ static void test_a_write_that_fails_is_no_change(void **state)
 
 	(void)state;
 	w.writer.changes = &w.changes;
-	assert_true(target_add_change(&w.writer, CHANGE_JUMP, 8, "a", "b", 1, &e) < 0);
+	assert_true(target_writer_add_change(&w.writer, CHANGE_JUMP, 8, "a", "b", 1, &e) < 0);
 	assert_int_equal(w.changes.sums[CHANGE_JUMP][CHANGE_MADE], 0);
 	assert_int_equal(w.changes.sums[CHANGE_JUMP][CHANGE_LISTED], 1);
 	assert_true(changes_add(&w.changes, CHANGE_JUMP, 8, "123456789", "123456789", 9, &e) < 0);

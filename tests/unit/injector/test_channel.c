@@ -73,12 +73,12 @@ static void setup(struct meeting *m, void (*body)(int end))
 	assert_int_equal(waitpid(pid, NULL, WUNTRACED), pid);
 	assert_int_equal(tracee_seize(&m->thread, pid, pid, false, &e), 0);
 	kill(pid, SIGCONT);
-	assert_int_equal(tracee_interrupt(&m->thread, monotonic_ns() + PATIENCE_NS, &stop, &e), 0);
+	assert_int_equal(tracee_interrupt(&m->thread, clock_monotonic_ns() + PATIENCE_NS, &stop, &e), 0);
 }
 
 static int meet(struct meeting *m, unsigned *checkpoint, struct err *e)
 {
-	return channel_meet(&m->channel, &m->thread, checkpoint, monotonic_ns() + PATIENCE_NS, e);
+	return channel_meet(&m->channel, &m->thread, checkpoint, clock_monotonic_ns() + PATIENCE_NS, e);
 }
 
 static void part(struct meeting *m)
@@ -169,12 +169,12 @@ static void test_the_deadline_is_kept(void **state)
 	struct meeting m;
 	struct err e;
 	unsigned checkpoint = 0;
-	uint64_t deadline = monotonic_ns() + PATIENCE_NS / 1000;
+	uint64_t deadline = clock_monotonic_ns() + PATIENCE_NS / 1000;
 
 	(void)state;
 	setup(&m, says_nothing);
 	assert_int_equal(channel_meet(&m.channel, &m.thread, &checkpoint, deadline, &e), -ETIMEDOUT);
-	assert_true(monotonic_ns() >= deadline);
+	assert_true(clock_monotonic_ns() >= deadline);
 	part(&m);
 	kill(m.thread.tid, SIGKILL);
 	end_status(&m);

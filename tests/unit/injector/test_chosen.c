@@ -206,11 +206,11 @@ static void test_session_open_refuses_another_process(void **state)
 	assert_int_equal(chosen_look(&child, options.pid, &e), 0);
 	options.start_ticks = child.start_ticks + 1; /* as if its number had been that of another one */
 	session_init(&s, &options);
-	assert_int_equal(session_open(&s, &e), -ESRCH);
+	assert_int_equal(inspect_open(&s, &e), -ESRCH);
 	session_done(&s);
 	options.start_ticks = child.start_ticks;
 	session_init(&s, &options);
-	assert_int_equal(session_open(&s, &e), 0);
+	assert_int_equal(inspect_open(&s, &e), 0);
 	session_done(&s);
 	kill(options.pid, SIGKILL);
 	waitpid(options.pid, NULL, 0);

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "arch/code_references.h"
+#include "arch/code.h"
 #include "arch/code_scan.h"
 #include "arch/instruction.h"
 #include "arch/rule_encode.h"
@@ -144,7 +144,7 @@ static uint32_t rule(uint64_t cfa_register, int64_t n, int64_t fp, int64_t link)
 		.return_address = { .kind = link ? FRAME_OFFSET : FRAME_SAME, .offset = link },
 	};
 
-	return unwind_rule_word(&s, false);
+	return rule_encode_word(&s, false);
 }
 
 static void test_rules(void **state)
@@ -161,8 +161,8 @@ static void test_rules(void **state)
 	assert_int_equal(rule(31, 64, -64, -16), UNWIND_UNSUPPORTED); /* apart */
 	assert_int_equal(rule(31, 64, -64, 0), UNWIND_UNSUPPORTED);
 	assert_int_equal(rule(0, 64, -64, -56), UNWIND_UNSUPPORTED);
-	assert_int_equal(unwind_rule_word(&end, false), UNWIND_END);
-	assert_int_equal(UNWIND_KIND(unwind_rule_word(&(struct frame_state){ .cfa = FRAME_CFA_EXPRESSION }, true)),
+	assert_int_equal(rule_encode_word(&end, false), UNWIND_END);
+	assert_int_equal(UNWIND_KIND(rule_encode_word(&(struct frame_state){ .cfa = FRAME_CFA_EXPRESSION }, true)),
 	                 UNWIND_SIGNAL);
 }
 

@@ -305,7 +305,7 @@ static void test_copies_come_when_something_has_changed(void **state)
 	assert_int_equal(dump_file_tick(&file, &writer, &e), 0);
 	assert_int_equal(wait_for_copy(&e), 1);
 	assert_true(file.due_ns > 0 && file.interval_ns >= 2000000000ull);
-	file.due_ns = monotonic_ns();
+	file.due_ns = clock_monotonic_ns();
 	assert_int_equal(dump_file_tick(&file, &writer, &e), 0);
 	assert_int_equal(file.child, 0); /* nothing has changed */
 	put_live(5);

@@ -129,7 +129,7 @@ static void prove(struct java_proof *p)
 	const struct java_runtime r = java_find(&view.modules);
 
 	assert_int_equal(r.machine, JAVA_HOTSPOT);
-	java_prove(p, &r, &view.maps, &view.tm, LOOKS);
+	java_proof_make(p, &r, &view.maps, &view.tm, LOOKS);
 	if (!p->proved)
 		fail_msg("not proved: %s", p->why);
 }
@@ -185,7 +185,7 @@ static bool proves(const struct java_structures *s)
 {
 	struct java_proof p;
 
-	java_prove_with(&p, s, &view.maps, &view.tm, 1);
+	java_proof_make_with(&p, s, &view.maps, &view.tm, 1);
 	bool proved = p.proved;
 	assert_true(proved || p.why[0]);
 	java_proof_done(&p);
@@ -291,11 +291,11 @@ static void test_java_frame_has_the_name_of_its_code_only(void **state)
 	for (uint32_t i = 0; i < v->heap_count; i++) {
 		struct java_code code;
 		bool used;
-		for (uint64_t at = v->heaps[i].low; java_block_next(v, &v->heaps[i], &at, &code, &used, &e) == 0;) {
+		for (uint64_t at = v->heaps[i].low; java_code_next(v, &v->heaps[i], &at, &code, &used, &e) == 0;) {
 			uint64_t pc;
 			if (!used || code.kind != JAVA_CODE_COMPILED)
 				continue;
-			for (uint32_t n = 0; n < 20 && java_debug_pc(v, &code, n, &pc, &e) == 0; n++)
+			for (uint32_t n = 0; n < 20 && java_code_debug_pc(v, &code, n, &pc, &e) == 0; n++)
 				check_frame(v, &code, pc);
 			codes++;
 		}
@@ -320,7 +320,7 @@ static void test_java_frame_of_no_method_has_no_name(void **state)
 	struct java_code code;
 	bool used;
 	for (uint64_t at = p.view.heaps[0].low; method == 0;) {
-		assert_int_equal(java_block_next(&p.view, &p.view.heaps[0], &at, &code, &used, &e), 0);
+		assert_int_equal(java_code_next(&p.view, &p.view.heaps[0], &at, &code, &used, &e), 0);
 		if (used && code.kind == JAVA_CODE_COMPILED)
 			assert_int_equal(
 				java_field_read(&p.view.memory, code.address, &p.view.s.compiled_method, &method, &e),
@@ -392,7 +392,7 @@ static void test_java_prove_refuses_other_machines_by_name(void **state)
 		const struct java_runtime r = { .machine = m };
 		struct java_proof p;
 
-		java_prove(&p, &r, &view.maps, &view.tm, 1);
+		java_proof_make(&p, &r, &view.maps, &view.tm, 1);
 		assert_false(p.proved);
 		assert_string_equal(p.why, java_machine_refusal(m));
 		assert_true(java_machine_name(m)[0]);

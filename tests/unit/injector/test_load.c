@@ -57,19 +57,19 @@ static void attach(struct session *s)
 	const struct dump_writer_options options = { .max_bytes = s->options.max_bytes, .rate_bytes = 1 };
 	struct err e;
 
-	must(session_inspect(s, &e), &e);
-	must(session_find_payload(s, &e), &e);
+	must(inspect_session(s, &e), &e);
+	must(payload_place_find(s, &e), &e);
 	assert_int_equal(s->payload.base, 0);
-	must(session_choose(s, &e), &e);
-	must(session_compile(s, &e), &e);
+	must(inspect_choose(s, &e), &e);
+	must(record_compile(s, &e), &e);
 	must(snapshot_take(&s->outcome.before, &s->target, &e), &e);
 	must(dump_writer_create(&s->recording.dump, &options, &e), &e);
 	s->recording.dump.own->session_id = 1;
 	s->recording.dump.own->pid = s->target.pid;
 	s->recording.dump.own->target_start_ticks = s->target.start_ticks;
 	dump_writer_publish(&s->recording.dump);
-	must(session_record_modules(s, 1, &e), &e);
-	must(session_attach(s, &e), &e);
+	must(record_modules(s, 1, &e), &e);
+	must(attach_session(s, &e), &e);
 	assert_int_equal(s->payload.block.state, SESSION_STARTED);
 	assert_int_equal(s->payload.block.dl_handle, 0);
 }
@@ -124,7 +124,7 @@ static void test_payload_is_mapped_and_unmapped(void **state)
 		attach(&s);
 		assert_true(count_ours(v.pid) >= 4); /* image, trampolines, dump, tables */
 		victim_order(&v, 'r');
-		must(session_detach(&s, &e), &e);
+		must(detach_session(&s, &e), &e);
 		expect_as_before(&s, &v);
 		session_done(&s);
 		victim_end(&v);
@@ -147,14 +147,14 @@ static void test_payload_of_a_dead_session_is_found_by_its_name(void **state)
 		attach(&first);
 		second.save_as = name;
 		second.detaching = true;
-		must(session_inspect(&second, &e), &e);
-		must(session_find_payload(&second, &e), &e);
+		must(inspect_session(&second, &e), &e);
+		must(payload_place_find(&second, &e), &e);
 		assert_int_equal(second.payload.base, first.payload.base);
 		assert_int_equal(second.payload.end, first.payload.end);
 		assert_int_equal(second.payload.code_end, first.payload.code_end);
-		assert_int_equal(session_payload_handle(&second), 0);
-		must(session_choose(&second, &e), &e);
-		must(session_detach(&second, &e), &e);
+		assert_int_equal(payload_place_handle(&second), 0);
+		must(inspect_choose(&second, &e), &e);
+		must(detach_session(&second, &e), &e);
 		second.outcome.before = first.outcome.before;
 		first.outcome.before = (struct snapshot){ 0 };
 		expect_as_before(&second, &v);
@@ -175,8 +175,8 @@ static void test_static_programs_are_refused_where_nothing_would_be_seen(void **
 	victim_start(&v, "victim_static", NULL, NULL);
 	struct session s = session_of(&v);
 	s.options.hooks = HOOKS_GOT;
-	must(session_inspect(&s, &e), &e);
-	assert_int_equal(session_plan(&s, &e), -ENOEXEC);
+	must(inspect_session(&s, &e), &e);
+	assert_int_equal(plan_session(&s, &e), -ENOEXEC);
 	assert_non_null(strstr(e.text, "static"));
 	session_done(&s);
 	victim_end(&v);

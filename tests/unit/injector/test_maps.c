@@ -207,7 +207,7 @@ static void test_maps_read_at_tells_what_the_list_tells(void **state)
 		0,
 	};
 	const size_t count = sizeof at / sizeof at[0];
-	assert_int_equal(maps_read_at(&some, "/proc/self/maps", at, count, &e), 0);
+	assert_int_equal(maps_at_read(&some, "/proc/self/maps", at, count, &e), 0);
 	assert_int_equal(maps_read(&all, "/proc/self/maps", &e), 0);
 	for (size_t i = 0; i < count; i++) {
 		const struct mapping *a = maps_find(&some, at[i]), *b = maps_find(&all, at[i]);
@@ -243,12 +243,12 @@ static void test_maps_read_at_reads_the_list_where_nothing_answers(void **state)
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, sample, strlen(sample)), (ssize_t)strlen(sample));
 	close(fd);
-	int rc = maps_read_at(&m, path, &at, 1, &e);
+	int rc = maps_at_read(&m, path, &at, 1, &e);
 	unlink(path);
 	assert_int_equal(rc, 0);
 	assert_int_equal(maps_find(&m, at)->offset, 0x1000);
 	maps_free(&m);
-	assert_int_equal(maps_read_at(&m, "/proc/self/task/1/no", &at, 1, &e), -ESRCH);
+	assert_int_equal(maps_at_read(&m, "/proc/self/task/1/no", &at, 1, &e), -ESRCH);
 }
 
 int main(void)

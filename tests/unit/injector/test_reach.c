@@ -223,7 +223,7 @@ static void test_huge_pages_may_hide_pointers(void **state)
 		struct err e;
 		const int n = snprintf(line, sizeof line, text, files[i].path);
 		assert_int_equal(maps_parse(&maps, line, (size_t)n, &e), 0);
-		assert_int_equal(roots_have_huge_pages(&maps), files[i].hide);
+		assert_int_equal(reach_roots_have_huge_pages(&maps), files[i].hide);
 		maps_free(&maps);
 	}
 }

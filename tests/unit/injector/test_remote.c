@@ -98,7 +98,7 @@ static int work(pid_t pid)
 	enum tracee_stop stop;
 	const uint64_t none[6] = { 0 }, no_name[6] = { UINT64_MAX };
 	uint64_t result = 0;
-	uint64_t deadline = monotonic_ns() + 20 * SECOND_NS;
+	uint64_t deadline = clock_monotonic_ns() + 20 * SECOND_NS;
 	int remote_fds[2];
 	struct err e;
 

@@ -72,7 +72,7 @@ static struct file_identity make_file(const char *name)
 	int fd = open(name, O_CREAT | O_WRONLY | O_EXCL | O_CLOEXEC, 0600);
 
 	assert_true(fd >= 0);
-	assert_int_equal(file_identify(fd, "", &identity), 0);
+	assert_int_equal(file_identity_read(fd, "", &identity), 0);
 	close(fd);
 	return identity;
 }

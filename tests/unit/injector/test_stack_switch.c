@@ -32,7 +32,7 @@ static void mark_at(const char *instruction, uint32_t at, struct unwind_rows *ro
 	memset(code, 0x90, sizeof code);
 	memcpy(code + at, instruction, 3);
 	make_rows(rows);
-	assert_int_equal(stack_switch_mark_bytes(rows, code, sizeof code, 0, &e), 0);
+	assert_int_equal(switch_rows_mark_bytes(rows, code, sizeof code, 0, &e), 0);
 }
 
 static void test_mark_reaches_to_the_call(void **state)

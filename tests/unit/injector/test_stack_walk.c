@@ -199,7 +199,7 @@ static void walk_both(const struct child *c, struct stack_walk *w, struct frames
 
 	ours->count = 0;
 	assert_int_equal(tracee_seize(&t, c->pid, c->pid, false, &e), 0);
-	assert_int_equal(tracee_interrupt(&t, monotonic_ns() + 20 * SECOND_NS, &stop, &e), 0);
+	assert_int_equal(tracee_interrupt(&t, clock_monotonic_ns() + 20 * SECOND_NS, &stop, &e), 0);
 	stack_walk(w, &t, note, ours, end);
 	walk_by_libunwind(c->pid, &theirs);
 	tracee_detach(&t);
@@ -291,7 +291,7 @@ static void test_stack_walk_in_a_stub(void **state)
 	struct stack_walk *w = stack_walk_new(&c.view.modules, &c.view.tm, &c.tables);
 	assert_non_null(w);
 	assert_int_equal(tracee_seize(&t, c.pid, c.pid, false, &e), 0);
-	assert_int_equal(tracee_interrupt(&t, monotonic_ns() + 20 * SECOND_NS, &stop, &e), 0);
+	assert_int_equal(tracee_interrupt(&t, clock_monotonic_ns() + 20 * SECOND_NS, &stop, &e), 0);
 	assert_int_equal(tracee_registers(&t, &regs, &e), 0);
 	for (unsigned i = 0; i < sizeof places / sizeof *places; i++) {
 		changed = regs;
@@ -324,7 +324,7 @@ static void test_stack_walk_without_rows(void **state)
 	struct stack_walk *w = stack_walk_new(&c.view.modules, &c.view.tm, &c.tables);
 	assert_non_null(w);
 	assert_int_equal(tracee_seize(&t, c.pid, c.pid, false, &e), 0);
-	assert_int_equal(tracee_interrupt(&t, monotonic_ns() + 20 * SECOND_NS, &stop, &e), 0);
+	assert_int_equal(tracee_interrupt(&t, clock_monotonic_ns() + 20 * SECOND_NS, &stop, &e), 0);
 	stack_walk(w, &t, note, &ours, &end);
 	tracee_detach(&t);
 	assert_true(end.guessed && end.guess_frame == 0 && end.guess_pc == ours.pc[0] && !stack_walk_complete(&end));

@@ -93,11 +93,11 @@ static void assert_untouched(void)
 static void test_the_lease_ends_now(void **state)
 {
 	struct dump_header before = *dump;
-	struct dump_clock first = dump_clock_now();
+	struct dump_clock first = clock_dump_now();
 
 	(void)state;
 	assert_int_equal(end_lease(), 0);
-	struct dump_clock last = dump_clock_now();
+	struct dump_clock last = clock_dump_now();
 	assert_in_range(dump->lease_stamp, first.stamp, last.stamp);
 	assert_in_range(dump->lease_realtime_ns, first.realtime_ns, last.realtime_ns);
 	before.lease_stamp = dump->lease_stamp;

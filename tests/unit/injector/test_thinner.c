@@ -76,7 +76,7 @@ static bool put(uint64_t i)
 	uint64_t address = 0x10000 + 64 * i;
 	struct dump_live_record record = { .address = address,
 		                           .size = 16 + mix(i) % 500,
-		                           .stamp = dump_clock_stamp(),
+		                           .stamp = clock_dump_stamp(),
 		                           .rate_bytes = RATE,
 		                           .stack = i % 7 ? h->unknown_stack : (uint32_t)i,
 		                           .tid = 1 };

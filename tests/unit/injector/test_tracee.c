@@ -70,7 +70,7 @@ static void test_seize_of_somebody_elses_thread_is_refused(void **state)
 	assert_false(t.seized);
 	/* Nor was it for a moment: it can be seized by who knows it. */
 	assert_int_equal(tracee_seize(&t, other, other, false, &e), 0);
-	assert_int_equal(tracee_interrupt(&t, monotonic_ns() + 20000000000ull, &stop, &e), 0);
+	assert_int_equal(tracee_interrupt(&t, clock_monotonic_ns() + 20000000000ull, &stop, &e), 0);
 	tracee_detach(&t);
 	end(target);
 	end(other);
@@ -179,7 +179,7 @@ static void test_a_thread_that_stops_late_is_let_go(void **state)
 	t.longest_ns = &longest;
 	for (int i = 0; i < 2; i++) { /* the second time the seizure is taken over */
 		assert_int_equal(tracee_seize(&t, pid, pid, false, &e), 0);
-		assert_int_equal(tracee_interrupt(&t, monotonic_ns() + 20000000, &stop, &e), -ETIMEDOUT);
+		assert_int_equal(tracee_interrupt(&t, clock_monotonic_ns() + 20000000, &stop, &e), -ETIMEDOUT);
 		assert_non_null(strstr(e.text, "did not stop in time: it is in uninterruptible sleep"));
 		tracee_detach(&t);
 		assert_false(t.seized);
@@ -216,10 +216,10 @@ static void test_a_hold_that_ends_late_counts(void **state)
 
 	(void)state;
 	assert_int_equal(tracee_seize(&t, pid, pid, false, &e), 0);
-	assert_int_equal(tracee_interrupt(&t, monotonic_ns() + 20000000000, &stop, &e), 0);
+	assert_int_equal(tracee_interrupt(&t, clock_monotonic_ns() + 20000000000, &stop, &e), 0);
 	assert_int_equal(tracee_resume(&t, PTRACE_CONT, &e), 0);
 	wait_for_vfork(pid, go_on);
-	assert_int_equal(tracee_interrupt(&t, monotonic_ns() + 20000000, &stop, &e), -ETIMEDOUT);
+	assert_int_equal(tracee_interrupt(&t, clock_monotonic_ns() + 20000000, &stop, &e), -ETIMEDOUT);
 	assert_true(longest >= 20000000);
 	tracee_detach(&t);
 	assert_int_equal(write(go_on, "g", 1), 1);

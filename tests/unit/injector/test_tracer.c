@@ -135,7 +135,7 @@ static int meet_signal(void *context)
 	if (rc == 0)
 		rc = (int)syscall(SYS_tgkill, p->pid, p->other, p->number);
 	if (rc == 0)
-		rc = tracee_wait(&t, monotonic_ns() + LONG_NS, &stop, &e);
+		rc = tracee_wait(&t, clock_monotonic_ns() + LONG_NS, &stop, &e);
 	if (rc < 0 || stop != TRACEE_STOP_SIGNAL || ptrace(PTRACE_GETSIGINFO, t.tid, NULL, &info) < 0)
 		return -EPROTO;
 	info.si_code = step->code;
@@ -215,7 +215,7 @@ static int stop_and_go_on(void *context)
 	for (int i = 0; i < 3; i++) { /* it is taken back while it is still traced */
 		step->rc = tracee_seize(&t, p->pid, p->other, false, &e);
 		if (step->rc == 0)
-			step->rc = tracee_interrupt(&t, monotonic_ns() + LONG_NS, &stop, &e);
+			step->rc = tracee_interrupt(&t, clock_monotonic_ns() + LONG_NS, &stop, &e);
 		if (step->rc < 0)
 			return -EPROTO;
 		tracee_detach(&t);
@@ -272,7 +272,7 @@ static int stop_in_group_stop(void *context)
 	struct err e;
 
 	if (tracee_seize(&t, step->p->pid, step->p->other, false, &e) < 0 ||
-	    tracee_interrupt(&t, monotonic_ns() + LONG_NS, &stop, &e) < 0)
+	    tracee_interrupt(&t, clock_monotonic_ns() + LONG_NS, &stop, &e) < 0)
 		return -EPROTO;
 	tracee_detach(&t);
 	return (int)stop;

@@ -24,7 +24,7 @@ static void test_type_demangle(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-		assert_true(type_demangle(names[i][0], name));
+		assert_true(type_name_demangle(names[i][0], name));
 		assert_string_equal(name, names[i][1]);
 	}
 }
@@ -39,23 +39,23 @@ static void test_type_demangle_refuses_others(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-		assert_false(type_demangle(others[i], name));
+		assert_false(type_name_demangle(others[i], name));
 	memset(text, 'a', sizeof text); /* longer than what is kept: cut */
 	memcpy(text, "1990", 4);
 	text[1994] = '\0';
-	(void)type_demangle(text, name);
+	(void)type_name_demangle(text, name);
 	assert_true(strlen(name) < TYPE_NAME);
 }
 
 static void test_type_may_count(void **state)
 {
 	(void)state;
-	assert_true(type_may_count(1));
-	assert_true(type_may_count(0xffffffff));            /* immortal in 3.12 */
-	assert_true(type_may_count(0x0003000040000000ull)); /* 3.14: flags */
-	assert_false(type_may_count(0));
-	assert_false(type_may_count(0x00007f0012345678ull));
-	assert_false(type_may_count(~0ull));
+	assert_true(type_name_may_follow(1));
+	assert_true(type_name_may_follow(0xffffffff));            /* immortal in 3.12 */
+	assert_true(type_name_may_follow(0x0003000040000000ull)); /* 3.14: flags */
+	assert_false(type_name_may_follow(0));
+	assert_false(type_name_may_follow(0x00007f0012345678ull));
+	assert_false(type_name_may_follow(~0ull));
 }
 
 int main(void)

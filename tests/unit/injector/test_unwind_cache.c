@@ -215,7 +215,7 @@ static void forge(struct unwind_cache_file *f, uint32_t rows_in_file)
 {
 	size_t bytes = sizeof *f + rows_in_file * 8;
 
-	cache_checksum(&f->head, bytes, f->head.checksum);
+	cache_dir_checksum(&f->head, bytes, f->head.checksum);
 	put(f, bytes);
 }
 

@@ -104,7 +104,7 @@ static void test_crowd_visits_each_thread_once(void **state)
 	pid_t *with_gone = calloc(count + 1, sizeof *with_gone);
 	memcpy(with_gone, tids, count * sizeof *tids);
 	with_gone[count] = 0x7fffffff; /* is none */
-	const struct thread_visits thread_visits = { pid,      with_gone, count + 1, monotonic_ns() + PATIENCE_NS,
+	const struct thread_visits thread_visits = { pid,      with_gone, count + 1, clock_monotonic_ns() + PATIENCE_NS,
 		                                     &longest, visit,     &v };
 	assert_int_equal(visit_threads(&thread_visits, &e), 0);
 	assert_int_equal(v.stopped, THREADS);
@@ -197,11 +197,12 @@ static void test_crowd_visits_a_thread_that_came_late(void **state)
 		last = tids[i] > last ? tids[i] : last;
 	wait_for_vfork(pid, last);
 	assert_int_equal(tracee_seize(&t, pid, last, false, &e), 0);
-	assert_int_equal(tracee_interrupt(&t, monotonic_ns() + 20000000, &stop, &e), -ETIMEDOUT);
+	assert_int_equal(tracee_interrupt(&t, clock_monotonic_ns() + 20000000, &stop, &e), -ETIMEDOUT);
 	tracee_detach(&t);
 	kill_child_of(pid, last);
 	wait_for_state(pid, last, 't');
-	const struct thread_visits thread_visits = { pid, tids, count, monotonic_ns() + PATIENCE_NS, NULL, visit, &v };
+	const struct thread_visits thread_visits = { pid,  tids,  count, clock_monotonic_ns() + PATIENCE_NS,
+		                                     NULL, visit, &v };
 	assert_int_equal(visit_threads(&thread_visits, &e), 0);
 	assert_int_equal(v.ended, 0);
 	assert_int_equal(v.stopped, THREADS);
@@ -226,7 +227,7 @@ static void test_crowd_gives_up_at_the_deadline(void **state)
 	assert_true(pid > 0);
 	wait_for_vfork(pid, pid);
 	v.pid = pid;
-	const struct thread_visits thread_visits = { pid, &pid, 1, monotonic_ns() + 50000000u, NULL, visit, &v };
+	const struct thread_visits thread_visits = { pid, &pid, 1, clock_monotonic_ns() + 50000000u, NULL, visit, &v };
 	assert_int_equal(visit_threads(&thread_visits, &e), 0);
 	assert_int_equal(v.late, 1);
 	assert_int_equal(v.stopped + v.ended, 0);
@@ -254,7 +255,9 @@ static void test_crowd_leaves_other_children_alone(void **state)
 			pause();
 	}
 	v.pid = pid;
-	const struct thread_visits thread_visits = { pid, &pid, 1, monotonic_ns() + PATIENCE_NS, NULL, visit, &v };
+	const struct thread_visits thread_visits = {
+		pid, &pid, 1, clock_monotonic_ns() + PATIENCE_NS, NULL, visit, &v
+	};
 	assert_int_equal(visit_threads(&thread_visits, &e), 0);
 	assert_int_equal(v.stopped, 1);
 	kill(pid, SIGKILL);

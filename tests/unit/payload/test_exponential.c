@@ -111,8 +111,8 @@ static void test_random_next_is_splitmix64(void **state)
 	uint64_t random = 1234567;
 
 	(void)state;
-	assert_true(random_next(&random) == 6457827717110365317ull);
-	assert_true(random_next(&random) == 3203168211198807973ull);
+	assert_true(exponential_random(&random) == 6457827717110365317ull);
+	assert_true(exponential_random(&random) == 3203168211198807973ull);
 }
 
 static void test_add_sample_adds_the_weights(void **state)

@@ -326,7 +326,7 @@ static void test_walk_leaves_a_circle_of_signal_frames(void **state)
 
 static uint32_t kind_at(const struct unwind_view *view, uint64_t pc)
 {
-	return UNWIND_FOUND_KIND(unwind_frame_find(view, unwind_salt(view->generation), pc));
+	return UNWIND_FOUND_KIND(unwind_view_find(view, unwind_view_salt(view->generation), pc));
 }
 
 /* A new index makes cached rules void, and what a damaged one refers to is not read. */
@@ -341,25 +341,25 @@ static void test_rules_follow_the_index(void **state)
 
 	(void)state;
 	publish(&first, 1);
-	unwind_view_open(&view, unwind_index_now());
+	unwind_view_open(&view, unwind_view_offset());
 	assert_int_equal(kind_at(&view, PC(0)), UNWIND_SP);
 	assert_int_equal(kind_at(&view, PC(0)), UNWIND_SP);
-	assert_int_equal(unwind_frame_search(&view, CODE), UNWIND_NONE); /* the call before it would be outside */
-	assert_int_equal(unwind_frame_search(&view, CODE + 17), UNWIND_NONE);
+	assert_int_equal(unwind_view_search(&view, CODE), UNWIND_NONE); /* the call before it would be outside */
+	assert_int_equal(unwind_view_search(&view, CODE + 17), UNWIND_NONE);
 	publish(&second, 1);
-	unwind_view_open(&view, unwind_index_now());
+	unwind_view_open(&view, unwind_view_offset());
 	assert_int_equal(kind_at(&view, PC(0)), UNWIND_END);
 
 	fixture_index(&fixture, &module, 1, NULL, 0);
-	unwind_view_open(&view, unwind_index_now());
+	unwind_view_open(&view, unwind_view_offset());
 	assert_int_equal(kind_at(&view, PC(0)), UNWIND_NONE);
 	module.rows_offset = FIXTURE_TABLES_BYTES - 4;
 	fixture_index(&fixture, &module, 1, NULL, 0);
-	unwind_view_open(&view, unwind_index_now());
+	unwind_view_open(&view, unwind_view_offset());
 	assert_int_equal(kind_at(&view, PC(0)), UNWIND_NONE);
 	for (uint64_t bad = FIXTURE_TABLES_BYTES - 8;; bad = bad == 12 ? UINT64_MAX - 7 : 12) {
 		header->index_offset = bad;
-		unwind_view_open(&view, unwind_index_now());
+		unwind_view_open(&view, unwind_view_offset());
 		assert_int_equal(view.module_count, 0);
 		if (bad > FIXTURE_TABLES_BYTES)
 			break;
@@ -373,8 +373,8 @@ static void test_rules_follow_the_index(void **state)
 /* What the view knows of return address i, which is another rule for each; it then has its own entry. */
 static uint32_t words_at(const struct unwind_view *view, unsigned i)
 {
-	const struct unwind_cache_entry *own = &unwind_cache[unwind_cache_index(SHARED(i))];
-	const uint64_t salt = unwind_salt(view->generation), found = unwind_frame_find(view, salt, SHARED(i));
+	const struct unwind_cache_entry *own = &unwind_cache[unwind_cache_entry_index(SHARED(i))];
+	const uint64_t salt = unwind_view_salt(view->generation), found = unwind_view_find(view, salt, SHARED(i));
 
 	assert_true(own->found == found && (own->mixed ^ found) == (SHARED(i) ^ salt) * HASH_MULTIPLIER);
 	return (uint32_t)UNWIND_FOUND_WORDS(found);
@@ -395,7 +395,7 @@ static void test_rules_that_share_an_entry_stay(void **state)
 	module.rows_offset = FIXTURE_TABLES_BYTES - sizeof(rows);
 	memcpy(fixture.tables + module.rows_offset, rows, sizeof(rows));
 	fixture_index(&fixture, &module, 1, NULL, 0);
-	unwind_view_open(&view, unwind_index_now());
+	unwind_view_open(&view, unwind_view_offset());
 	nothing = view;
 	nothing.module_count = 0;
 	for (uint32_t i = 0; i < UNWIND_CACHE_WAYS; i++)
@@ -406,7 +406,7 @@ static void test_rules_that_share_an_entry_stay(void **state)
 		assert_int_equal(words_at(&view, i % SHARERS), i % SHARERS + 1);
 	/* Those of another index are not found, wherever they are. */
 	fixture_index(&fixture, NULL, 0, NULL, 0);
-	unwind_view_open(&nothing, unwind_index_now());
+	unwind_view_open(&nothing, unwind_view_offset());
 	for (uint32_t i = 0; i < SHARERS; i++)
 		assert_int_equal(words_at(&nothing, i), 0);
 }
@@ -418,11 +418,11 @@ static void test_range_find_checks_flags_and_ends(void **state)
 
 	(void)state;
 	publish(&rule, 1);
-	unwind_view_open(&view, unwind_index_now());
-	assert_non_null(unwind_range_find(&view, CODE, UNWIND_RANGE_EXEC));
-	assert_null(unwind_range_find(&view, CODE, UNWIND_RANGE_STACK));
-	assert_null(unwind_range_find(&view, CODE - 1, 0));
-	assert_null(unwind_range_find(&view, CODE + (1 << 20), 0));
+	unwind_view_open(&view, unwind_view_offset());
+	assert_non_null(unwind_view_range(&view, CODE, UNWIND_RANGE_EXEC));
+	assert_null(unwind_view_range(&view, CODE, UNWIND_RANGE_STACK));
+	assert_null(unwind_view_range(&view, CODE - 1, 0));
+	assert_null(unwind_view_range(&view, CODE + (1 << 20), 0));
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "got/hook_names.h"
+#include "got/listed_hook.h"
 
 #include <string.h>
 
@@ -13,32 +13,32 @@ static const struct {
 #undef HOOK_ROW_
 };
 
-const char *hook_symbol(uint32_t hook)
+const char *listed_hook_symbol(uint32_t hook)
 {
 	return hook < HOOK_COUNT ? hooks[hook].symbol : "?";
 }
 
-unsigned hook_shape(uint32_t hook)
+unsigned listed_hook_shape(uint32_t hook)
 {
 	return hook < HOOK_COUNT ? hooks[hook].shape : SHAPE_FREE;
 }
 
-unsigned hook_group(uint32_t hook)
+unsigned listed_hook_group(uint32_t hook)
 {
 	return hook < HOOK_COUNT ? hooks[hook].group : GROUP_MALLOC;
 }
 
-bool hook_allocates(uint32_t hook)
+bool listed_hook_allocates(uint32_t hook)
 {
-	return hook_shape(hook) == SHAPE_ALLOC || hook_shape(hook) == SHAPE_OUT;
+	return listed_hook_shape(hook) == SHAPE_ALLOC || listed_hook_shape(hook) == SHAPE_OUT;
 }
 
-bool hook_frees(uint32_t hook)
+bool listed_hook_frees(uint32_t hook)
 {
-	return hook_shape(hook) == SHAPE_FREE;
+	return listed_hook_shape(hook) == SHAPE_FREE;
 }
 
-uint32_t hook_by_symbol(const char *name)
+uint32_t listed_hook_by_symbol(const char *name)
 {
 	/* Most names of a C++ library begin with _ZN: dismiss them before any comparison of strings. */
 	if (name[0] == '_' && (name[1] != 'Z' || (name[2] != 'n' && name[2] != 'd')))
@@ -49,7 +49,7 @@ uint32_t hook_by_symbol(const char *name)
 	return HOOK_COUNT;
 }
 
-bool hook_throws(uint32_t hook)
+bool listed_hook_throws(uint32_t hook)
 {
 	return hook == HOOK_new || hook == HOOK_new_array || hook == HOOK_new_aligned || hook == HOOK_new_array_aligned;
 }

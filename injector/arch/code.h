@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What a function refers to, read from its code without disassembling it: chance matches are possible, what compilers
  * write is not missed. */
-#ifndef MEMATTACH_CODE_REFERENCES_H
-#define MEMATTACH_CODE_REFERENCES_H
+#ifndef MEMATTACH_CODE_H
+#define MEMATTACH_CODE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Intel SDM volume 2: E8 and E9 rel32, 0F 8x rel32, EB and 7x rel8; ModRM with mod 00 and r/m 101 is disp32(%rip). */
-#include "arch/code_references.h"
+#include "arch/code.h"
 
 #include <string.h>
 #include <sys/syscall.h>

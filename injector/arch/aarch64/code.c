@@ -3,7 +3,7 @@
  * Instructions are words at multiples of four. An address is made by two of them: adrp makes that of a page, add or the
  * distance of a load the rest. They are followed in the order in which they stand, until the register is changed.
  */
-#include "arch/code_references.h"
+#include "arch/code.h"
 
 #include <sys/syscall.h>
 

@@ -5,8 +5,8 @@
  * Reads use process_vm_readv(2); what that refuses (pages without PROT_READ, no CONFIG_CROSS_MEMORY_ATTACH)
  * is tried again through /proc/PID/mem. Contents may change between two reads: callers check what they read.
  */
-#ifndef MEMATTACH_TARGET_MEMORY_H
-#define MEMATTACH_TARGET_MEMORY_H
+#ifndef MEMATTACH_TARGET_READ_H
+#define MEMATTACH_TARGET_READ_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "process/target_memory.h"
+#include "process/target_read.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+#include "process/proc_stat.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "files/whole_io.h"
+
+int proc_stat_field(const char *text, unsigned field, char *value, size_t size)
+{
+	/* The command (field 2) may hold anything, also ") ": fields are counted from its last closing parenthesis. */
+	const char *at = strrchr(text, ')');
+
+	for (unsigned i = 2; at && i < field; i++) {
+		at = strchr(at, ' ');
+		if (at)
+			at++;
+	}
+	if (!at)
+		return -EINVAL;
+	snprintf(value, size, "%.*s", (int)strcspn(at, " \n"), at);
+	return 0;
+}
+
+int proc_stat_number(pid_t pid, unsigned field, uint64_t *value, struct err *e)
+{
+	char path[40], text[1024], number[32];
+
+	snprintf(path, sizeof path, "/proc/%d/stat", pid);
+	if (whole_io_text(path, text, sizeof text) < 0 || proc_stat_field(text, field, number, sizeof number) < 0)
+		return err_set(e, ESRCH, "there is no process %d", pid);
+	*value = strtoull(number, NULL, 10);
+	return 0;
+}
+
+bool proc_stat_text(pid_t pid, pid_t tid, unsigned field, char *value, size_t size)
+{
+	char path[64], text[1024];
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/stat", pid, tid);
+	return whole_io_text(path, text, sizeof text) == 0 && proc_stat_field(text, field, value, size) == 0;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* Fields of /proc/PID/stat, counted from 1 as in proc(5), of a process or of one of its threads. */
+#ifndef MEMATTACH_PROC_STAT_H
+#define MEMATTACH_PROC_STAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+/* A field of the text of such a file; -EINVAL. */
+int proc_stat_field(const char *text, unsigned field, char *value, size_t size) WARN_UNUSED;
+/* A field of the process, from 3 on, as a number; -ESRCH. */
+int proc_stat_number(pid_t pid, unsigned field, uint64_t *value, struct err *e) WARN_UNUSED;
+/* A field of a thread as text. False: there is no such thread. */
+bool proc_stat_text(pid_t pid, pid_t tid, unsigned field, char *value, size_t size);
+
+#endif
