@@ -35,7 +35,7 @@ struct switch_page {
 };
 
 struct payload_state payload;
-struct switch_page payload_switch_page PAYLOAD_PAGES HIDDEN;
+struct switch_page payload_switch_page WIPED_PAGES HIDDEN;
 extern uint32_t payload_switch __attribute__((alias("payload_switch_page")));
 
 struct memattach_session session = {

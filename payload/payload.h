@@ -4,8 +4,8 @@
  * rate. Written by control.c while no hook runs, but for the switch, which clock.c ends too, and for the layout of
  * Python, which memattach may write later; hooks read it.
  *
- * Objects with PAYLOAD_PAGES fill whole pages of .bss, so that the pages can be given back, or be wiped in forked
- * children (control.c).
+ * Objects with PAYLOAD_PAGES fill whole pages of .bss, so that the pages can be given back; with WIPED_PAGES they are
+ * side by side, so that those which are wiped in forked children (control.c) are one mapping, as a fork copies each.
  * Terms: docs/glossary.md
  */
 #ifndef MEMATTACH_PAYLOAD_PAYLOAD_H
@@ -19,6 +19,7 @@
 
 #define PAGE_BYTES 4096u
 #define PAYLOAD_PAGES __attribute__((aligned(PAGE_BYTES)))
+#define WIPED_PAGES PAYLOAD_PAGES __attribute__((section(".bss.wiped")))
 #define HIDDEN __attribute__((visibility("hidden")))
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 

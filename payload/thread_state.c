@@ -9,7 +9,7 @@
 /* A busy word of a hook whose frame a longjmp has left lies below the present stack pointer, and not far. */
 #define STALE_FRAME_BYTES (8ull << 20)
 
-struct thread_state thread_states[THREAD_STATE_ARRAY] PAYLOAD_PAGES;
+struct thread_state thread_states[THREAD_STATE_ARRAY] WIPED_PAGES;
 /* For hooks.S, which has no register to spare for an address. */
 struct thread_state *const thread_states_address = thread_states;
 
