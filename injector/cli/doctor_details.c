@@ -120,6 +120,7 @@ static size_t changes_planned(const struct session *s, enum change_kind kind)
 	case CHANGE_JUMP: return s->hooks.count;
 	case CHANGE_ISLAND: return islands;
 	case CHANGE_PYTHON_WORD: return s->python.functions.word_count;
+	case CHANGE_CODE_PAGES:
 	case CHANGE_DETOURS: return s->hooks.count != 0;
 	case CHANGE_LINK_NAME: return libc_loads_payload(&s->view.libc);
 	case CHANGE_HOLD_CODE:

@@ -57,6 +57,7 @@ void session_done(struct session *s)
 	free(s->outcome.notes);
 	free(s->recording.named_threads);
 	entry_hooks_free(&s->hooks);
+	code_runs_free(&s->code_runs);
 	changes_free(&s->changes);
 	session_init(s, &s->options);
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "touch/remote/borrow.h"
+#include "session/code_runs.h"
 #include "control.h"
 #include "recording/dump_file.h"
 #include "recording/dump_writer.h"
@@ -221,6 +222,7 @@ struct session {
 	} java_awaited; /* a JVM that was not there at the attach, or could not be proved */
 	struct payload_place payload;
 	struct entry_hooks hooks;
+	struct code_runs code_runs; /* pages of their entries */
 	struct symbol_sources symbols;
 	struct output_file reports[SESSION_REPORTS_MAX]; /* session_reports.h */
 	unsigned report_count;                           /* that are open */

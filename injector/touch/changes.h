@@ -65,6 +65,7 @@ enum change_class {
 	X(DETOURS,     MEMORY, "detours",                                               IDLE,    NEXT)         \
 	X(ISLAND,      BYTES,  "a jump in padding, near a function that is hooked",     IDLE,    NEXT)         \
 	X(JUMP,        BYTES,  "a jump at the entry of a function",                     STILL,   NEXT)         \
+	X(CODE_PAGES,  MEMORY, "pages of code with jumps, a mapping of their own",      IDLE,    NEXT)         \
 	X(PYTHON_WORD, BYTES,  "a word of CPython",                                     STILL,   NEXT)         \
 	X(GOT_ENTRY,   BYTES,  "a GOT entry",                                           STILL,   NEXT)         \
 	X(HOLD_CODE,   MEMORY, "padding of a program that is started: code that waits", RELEASE, UNUSED)       \

@@ -55,6 +55,54 @@ def doctor_tells_what_would_be_changed(context):
     victim.finish()
 
 
+def code_of_libc(pid):
+    """Of each mapping of the C library's code: its size, how much of it is a private copy, and the kernel's flags."""
+    parts = re.split(r"^(?=[0-9a-f]+-[0-9a-f]+ )", read_text(f"/proc/{pid}/smaps"), flags=re.M)
+    code = [part for part in parts if re.match(r"\S+ r-xp .*/libc\.so\.6$", part.split("\n")[0])]
+    return [(int(re.search(r"^Size: +(\d+)", part, re.M)[1]), int(re.search(r"^Anonymous: +(\d+)", part, re.M)[1]),
+             re.search(r"^VmFlags: (.*?) *$", part, re.M)[1]) for part in code]
+
+
+@case()
+def hooked_code_is_that_of_the_file_again(context):
+    """While jumps are in them, pages of code are a mapping of their own, or else each fork copied all of it; afterwards they are the file's."""
+    if tuple(int(n) for n in re.match(r"(\d+)\.(\d+)", os.uname().release).groups()) < (5, 13):
+        raise Skip("Linux before 5.13 keeps private copies of pages of code")
+    for threads in "1", "4":
+        victim = Victim(context, "alloc_loop", threads)
+        before = code_of_libc(victim.pid)
+        session = Session(context, victim.pid, "--hooks", "entry")
+        session.sampled()
+        during = code_of_libc(victim.pid)
+        session.stop()
+        after = code_of_libc(victim.pid)
+        assert [copied for _, copied, _ in before] == [0], before
+        assert sum(size for size, _, _ in during) == before[0][0], (before, during)
+        assert 0 < sum(size for size, copied, _ in during if copied) <= 64, during
+        assert after == before, (before, during, after)
+        victim.finish()
+
+
+@case()
+def code_that_others_change_stays_theirs(context):
+    """Who writes to these pages meanwhile, as a tracer of functions does, finds that there afterwards."""
+    nop = b"\x0f\x1f\x84\x00\x00\x00\x00"  # and one byte more, which may be anything
+    victim = Victim(context, "alloc_loop", "2")
+    session = Session(context, victim.pid, "--hooks", "entry")
+    session.sampled()
+    maps = re.findall(r"^(\S+)-(\S+) r-xp .*/libc\.so\.6$", read_text(f"/proc/{victim.pid}/maps"), re.M)
+    start, end = next((int(a, 16), int(b, 16)) for (a, b), row in zip(maps, code_of_libc(victim.pid)) if row[1])
+    with open(f"/proc/{victim.pid}/mem", "r+b", buffering=0) as memory:
+        at = start + os.pread(memory.fileno(), end - start, start).index(nop) + len(nop)
+        os.pwrite(memory.fileno(), b"\x01", at)
+        session.stop()
+        assert os.pread(memory.fileno(), 1, at) == b"\x01"
+    check_receipt(session.receipt, victim.pid)
+    rows = code_of_libc(victim.pid)
+    assert len(rows) == 1 and "rr" not in rows[0][2].split() and rows[0][1], rows
+    victim.finish()
+
+
 @case()
 def linked_allocator_without_names(context):
     """A stripped program with jemalloc in it: nothing of that is seen, which memattach and the report say."""

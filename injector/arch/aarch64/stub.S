@@ -121,9 +121,13 @@ stub_code:
 	ldp	x2, x3, [x23, #SC_ARGUMENT + 16]
 	ldp	x4, x5, [x23, #SC_ARGUMENT + 32]
 	ldr	x8, [x23, #SC_TARGET]
-	tbz	x8, #SC_INDIRECT_BIT, .Ldirect
+	tbz	x8, #SC_INDIRECT_BIT, .Lword
 	and	x8, x8, #~(1 << SC_INDIRECT_BIT)
 	ldrsw	x0, [x0]
+.Lword:
+	tbz	x8, #SC_WORD_BIT, .Ldirect
+	and	x8, x8, #~(1 << SC_WORD_BIT)
+	ldr	x0, [x0]
 .Ldirect:
 	cmp	x8, #SC_SYSCALL_LIMIT
 	b.hs	.Lfunction

@@ -105,8 +105,12 @@ stub_code:
 	mov	SC_ARGUMENT+40(%r13), %r9
 	mov	(%r13), %rax
 	btr	$SC_INDIRECT_BIT, %rax
-	jnc	.Ldirect
+	jnc	.Lword
 	movslq	(%rdi), %rdi
+.Lword:
+	btr	$SC_WORD_BIT, %rax
+	jnc	.Ldirect
+	mov	(%rdi), %rdi
 .Ldirect:
 	cmp	$SC_SYSCALL_LIMIT, %rax
 	jae	.Lfunction

@@ -61,6 +61,7 @@
 #define SC_BYTES 64
 #define SC_SYSCALL_LIMIT 4096
 #define SC_INDIRECT_BIT 63 /* in SC_TARGET: argument 0 is the address of an int, and that int is meant */
+#define SC_WORD_BIT 62     /* the same with a word of 8 bytes: the result of a call before */
 
 /*
  * First argument of the getpid calls that serve as checkpoints: where a living tracer takes over. Their lowest byte is

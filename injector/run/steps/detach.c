@@ -20,6 +20,7 @@
 
 #include "arch/registers.h"
 #include "base/cleanup.h"
+#include "touch/patches/code_pages.h"
 #include "touch/patches/detours.h"
 #include "prove/hook_search.h"
 #include "run/steps/inspect.h"
@@ -150,7 +151,8 @@ static int unload_by(struct loan *l, void *context, struct err *e)
 {
 	struct unloading *u = context;
 
-	return load_undo_by(l, u->calls, u->count, e);
+	int rc = load_undo_by(l, u->calls, u->count, e);
+	return rc == 0 ? code_pages_join(l, e) : rc;
 }
 
 static int unload(struct session *s, const struct kept *kept, struct err *e)

@@ -91,9 +91,7 @@ int patches_write(struct session *s, uint64_t deadline_ns, struct err *e)
 {
 	struct patching p = { .code = s->hooks.count };
 
-	int rc = code_patches_list(s, e);
-	if (rc == 0)
-		rc = word_patches_list(s, &p.words, e);
+	int rc = word_patches_list(s, &p.words, e);
 	if (rc == 0)
 		rc = write_listed(s, &p, deadline_ns, e);
 	if (rc == 0)

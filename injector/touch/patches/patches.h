@@ -27,8 +27,8 @@
 #include "touch/patches/code_patches.h"
 #include "session/session.h"
 
-/* Writes the jumps of session.hooks, whose detours are mapped, and the words of the plan of the view; the trampolines
- * are set. -EBUSY: no moment was found until the deadline; nothing is written then. */
+/* Writes the jumps of session.hooks, which are listed, and the words of the plan of the view; the trampolines are set.
+ * -EBUSY: no moment was found until the deadline; nothing is written then. */
 int patches_write(struct session *s, uint64_t deadline_ns, struct err *e) WARN_UNUSED;
 /* The same for the words of the plan alone. */
 int patches_write_words(struct session *s, uint64_t deadline_ns, struct err *e) WARN_UNUSED;

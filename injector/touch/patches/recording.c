@@ -11,6 +11,8 @@
 #include "elf/tid_offset.h"
 #include "host/watchdog.h"
 #include "process/task.h"
+#include "touch/patches/code_pages.h"
+#include "touch/patches/code_patches.h"
 #include "touch/patches/detours.h"
 #include "touch/patches/load.h"
 #include "touch/remote/send_descriptors.h"
@@ -191,6 +193,10 @@ int recording_load(struct loan *l, int payload_fd, struct err *e)
 		rc = detours_map(l, remote_fds[0], e);
 	if (rc == 0)
 		rc = recording_set_trampolines(l, e);
+	if (rc == 0)
+		rc = code_patches_list(s, e);
+	if (rc == 0)
+		rc = code_pages_set_apart(l, e);
 	if (rc < 0 && rc != -ETIMEDOUT && rc != -ESRCH && s->payload.block.state == SESSION_LOADED) {
 		struct err second;
 		if (load_undo(l, handle, &second) == 0) {

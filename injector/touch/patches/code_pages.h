@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The pages of code that jumps are written to are a mapping of their own while they hold them.
+ *
+ * A page of a file's code that is written to becomes a private copy, and from then on the kernel copies its whole
+ * mapping page by page at each fork(2), for as long as it is mapped: that of glibc, 1.3 MiB, makes a fork of a small
+ * process dearer by a fifth, also when the jumps are long gone. So before the jumps are written a hint sets the pages
+ * apart (madvise(MADV_RANDOM), about reading ahead: neighbours of different hints are different mappings), and a detach
+ * has the stub make, in one list:
+ *
+ *   mremap(MREMAP_DONTUNMAP)   the private copies go elsewhere; their place is as freshly mapped, so the file's pages
+ *                              are there when they are used. One step for all threads: who runs there waits for the
+ *                              kernel
+ *   munmap                     of the copies
+ *   madvise(MADV_NORMAL)       the mapping is one again
+ *
+ * That is a matter of cost, so wherever something is not as it should be less is done, and the copies stay, which hold
+ * what the file does: pages that were private before, or hold something else than then (a uprobe's breakpoint); modules
+ * that may go away meanwhile, whose place would then be somebody else's (all but the C library and the program);
+ * locked memory, which mremap would unlock; a thread with a seccomp filter, which would be in force if memattach died;
+ * kernels before 5.13; sessions whose memattach has died, for which only the hint is taken back. The page of the stub
+ * cannot be treated so: the stub would have to run there.
+ */
+#ifndef MEMATTACH_CODE_PAGES_H
+#define MEMATTACH_CODE_PAGES_H
+
+#include "touch/patches/loan.h"
+
+/* At a checkpoint, when the jumps are listed (code_patches_list) and not written yet. -ETIMEDOUT, -ESRCH: as of
+ * remote_call; all else is passed over. */
+int code_pages_set_apart(struct loan *l, struct err *e) WARN_UNUSED;
+/* At a checkpoint, when the jumps are taken back and the payload is out. The same errors. */
+int code_pages_join(struct loan *l, struct err *e) WARN_UNUSED;
+
+#endif
