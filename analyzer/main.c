@@ -292,12 +292,10 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct er
 		a->directory = a->paths[0];
 	if (!r && a->directory && !a->live)
 		take_directory(a);
-	if (!r)
-		r = check_arguments(a, e);
+	r = r ?: check_arguments(a, e);
 	if (!r && a->debuginfod)
 		r = ask_servers(a, e);
-	if (!r)
-		r = outputs_settle(&a->outputs, a->format, &a->report, e);
+	r = r ?: outputs_settle(&a->outputs, a->format, &a->report, e);
 	if (!r)
 		outputs_ask(&a->outputs, &a->report, a->path_count);
 	return r;

@@ -11,9 +11,8 @@
 
 bool census_input_is(const char *path)
 {
-	struct err ignored;
 	char magic[8];
-	AUTO_CLOSE int fd = regular_file_open(path, &ignored);
+	AUTO_CLOSE int fd = regular_file_open(path, ERR_IGNORED);
 
 	return fd >= 0 && whole_io_pread(fd, magic, sizeof magic, 0) && !memcmp(magic, CENSUS_MAGIC, sizeof magic);
 }

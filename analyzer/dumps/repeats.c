@@ -25,9 +25,8 @@ static int compare_states(const void *a, const void *b)
 
 static int read_state(const char *path, struct state *state)
 {
-	struct err e = { 0 };
 	struct dump *dump;
-	int r = dump_open(path, &dump, &e);
+	int r = dump_open(path, &dump, ERR_IGNORED);
 
 	if (r)
 		return r;

@@ -42,8 +42,7 @@ static int show(struct report *report, struct outputs *outputs, const char *dump
 		return complain(dump_name, &e, EXIT_UNREADABLE);
 	int r = report_add(report, dump, dump_name, &e);
 	dump_close(dump);
-	if (!r)
-		r = report_finish(report, &e);
+	r = r ?: report_finish(report, &e);
 	if (r)
 		return complain(dump_name, &e, EXIT_UNREADABLE);
 	if (outputs_open(outputs, NULL, 0, &e) || outputs_write(outputs, report, false, &style, &e))
@@ -66,8 +65,7 @@ int requested_report_main(int argc, char **argv)
 	if (rights_drop(&rights))
 		return REQUEST_NOT_DROPPED;
 	int r = outputs_add(&outputs, argv[2], &e);
-	if (!r)
-		r = outputs_settle(&outputs, NULL, &options, &e);
+	r = r ?: outputs_settle(&outputs, NULL, &options, &e);
 	if (!r)
 		outputs_ask(&outputs, &options, 1);
 	int status = r ? refuse() : EXIT_WHOLE;

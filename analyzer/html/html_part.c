@@ -24,22 +24,20 @@ static bool is_same(const struct recorded_session *a, const struct recorded_sess
 /* What cannot be read any more is left out: the report says how many dumps it has. */
 static int read_sessions(struct report *part, const struct report *r, const size_t *sessions, size_t count, bool *same)
 {
-	struct err e;
-
 	for (size_t i = 0; i < count; i++) {
 		const struct recorded_session *s = &r->sessions[sessions[i]];
 		struct dump *dump;
-		if (dump_open(s->name, &dump, &e)) {
+		if (dump_open(s->name, &dump, ERR_IGNORED)) {
 			*same = false;
 			continue;
 		}
-		int rc = report_add(part, dump, s->name, &e);
+		int rc = report_add(part, dump, s->name, ERR_IGNORED);
 		dump_close(dump);
 		if (rc)
 			return rc;
 		*same = *same && is_same(s, &part->sessions[part->session_count - 1]);
 	}
-	return part->session_count ? report_finish(part, &e) : 0;
+	return part->session_count ? report_finish(part, ERR_IGNORED) : 0;
 }
 
 static void begin(FILE *out, const char *id, unsigned number)
@@ -102,7 +100,6 @@ int html_part(const struct report *r, const size_t *sessions, size_t count, cons
 	struct report_options options = r->options;
 	struct report part;
 	bool same = true;
-	struct err e;
 
 	*text = NULL;
 	*bytes = 0;
@@ -111,7 +108,7 @@ int html_part(const struct report *r, const size_t *sessions, size_t count, cons
 	options.progress = NULL;
 	options.processes = false;
 	options.timeline = options.moments = 0;
-	int s = report_init(&part, &options, &e);
+	int s = report_init(&part, &options, ERR_IGNORED);
 	s = s ? s : read_sessions(&part, r, sessions, count, &same);
 	FILE *out = s || !part.session_count ? NULL : open_memstream(text, bytes);
 	if (out) {

@@ -102,10 +102,8 @@ int recorded_session_init(struct recorded_session *s, struct dump *dump, const c
 		s->counters[i] = dump_counter(dump, i);
 	s->frees_unseen = h->frees_unseen;
 	s->frees_unseen_bytes = h->frees_unseen_bytes;
-	if (r == 0)
-		r = s->name ? read_rates(s, dump) : -ENOMEM;
-	if (r == 0)
-		r = memory_growth_read(&s->memory, dump);
+	r = r ?: s->name ? read_rates(s, dump) : -ENOMEM;
+	r = r ?: memory_growth_read(&s->memory, dump);
 	/* With a limit for the cost, or where blocks have no record, a free of one that has none says nothing. */
 	s->frees_known = s->largest_rate_bytes == 1 && !h->max_overhead_ppm && !s->counters[DUMP_COUNTER_lost_busy] &&
 	                 !s->counters[DUMP_COUNTER_lost_live_full];

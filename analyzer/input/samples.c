@@ -472,16 +472,12 @@ static int read_records(struct samples *s)
 	s->batch->count = 0;
 	if (!r && s->options.filter && s->options.filter->choose) {
 		r = dump_each_stack(s->dump, on_stack, s);
-		if (!r)
-			r = choose(s, 0);
+		r = r ?: choose(s, 0);
 		s->chosen = true;
 	}
-	if (!r)
-		r = dump_each_live(s->dump, on_live, s);
-	if (!r)
-		r = add_batch(s);
-	if (!r)
-		r = dump_each_history(s->dump, on_history, s);
+	r = r ?: dump_each_live(s->dump, on_live, s);
+	r = r ?: add_batch(s);
+	r = r ?: dump_each_history(s->dump, on_history, s);
 	return r ? r : add_batch(s);
 }
 
@@ -574,8 +570,7 @@ int samples_read(struct samples *s, struct dump *dump, const struct sample_optio
 		clear(s);
 		clear_others(options);
 		r = read_records(s);
-		if (!r)
-			r = dump_thinned_meanwhile(dump);
+		r = r ?: dump_thinned_meanwhile(dump);
 	}
 	if (r >= 0)
 		r = read_pairs(s);

@@ -107,10 +107,9 @@ static void note_growth(struct fleet_process *p, const struct dump_header *h)
 static struct dump *open_dump(const struct fleet_process *p, const char *directory, char path[PATH_MAX])
 {
 	struct dump *dump;
-	struct err ignored;
 
 	if ((size_t)snprintf(path, PATH_MAX, "%s/%s", directory, p->file) >= PATH_MAX ||
-	    dump_open(path, &dump, &ignored))
+	    dump_open(path, &dump, ERR_IGNORED))
 		return NULL;
 	return dump;
 }
@@ -207,11 +206,10 @@ static void read_live(struct fleet_process *p, const char *directory, const stru
 	struct report report;
 	char path[PATH_MAX];
 	struct dump *dump = open_dump(p, directory, path);
-	struct err e;
 
 	if (!dump)
 		return;
-	if (report_make(&report, dump, path, &heap, &e) == 0) {
+	if (report_make(&report, dump, path, &heap, ERR_IGNORED) == 0) {
 		p->live = report_estimate(&report, &report.total, FIGURE_LIVE_BYTES);
 		p->samples = report.total.sum[FIGURE_LIVE_BYTES].samples;
 		p->trust = report_trust(&report, FIGURE_LIVE_BYTES);

@@ -261,8 +261,7 @@ static int read_live(struct look *l)
 	for (int i = 0; i < READS_MAX && r == 1; i++) {
 		clear_sums(l->heap);
 		r = dump_each_live(l->dump, on_live, l);
-		if (!r)
-			r = dump_thinned_meanwhile(l->dump);
+		r = r ?: dump_thinned_meanwhile(l->dump);
 	}
 	return r < 0 ? r : 0;
 }
@@ -410,12 +409,9 @@ static int read_all(struct live_heap *h, struct dump *dump)
 	struct look l = { .heap = h, .dump = dump };
 	int r = read_live(&l);
 
-	if (!r)
-		r = dump_each_stack(dump, on_stack, &l);
-	if (!r)
-		r = dump_each_rate(dump, on_rate, h);
-	if (!r)
-		r = make_places(h, dump);
+	r = r ?: dump_each_stack(dump, on_stack, &l);
+	r = r ?: dump_each_rate(dump, on_rate, h);
+	r = r ?: make_places(h, dump);
 	h->skipped = count_skipped(dump);
 	return r;
 }

@@ -88,8 +88,7 @@ static int make_rows(struct view *v, bool all)
 	live_rows_done(&v->rows);
 	if (left)
 		r = live_names_group(&v->names, &v->heap, all ? SIZE_MAX : NAMED_AT_ONCE, &left);
-	if (!r)
-		r = live_rows_make(&v->rows, &v->heap, &v->names, v->choice.sort, level);
+	r = r ?: live_rows_make(&v->rows, &v->heap, &v->names, v->choice.sort, level);
 	if (!r && v->choice.filter[0])
 		live_rows_filter(&v->rows, &v->heap, &v->names, v->choice.filter);
 	if (!v->choice.whole)
@@ -144,8 +143,7 @@ static int look(struct view *v, struct err *e)
 		note_trend(v);
 	if (!r && anew)
 		live_names_set(&v->names, &v->heap, v->choice.by);
-	if (!r)
-		r = make_rows(v, v->options->batch > 0);
+	r = r ?: make_rows(v, v->options->batch > 0);
 	return r ? err_set(e, -r, "out of memory") : 0;
 }
 
@@ -268,8 +266,7 @@ static int run_view(struct view *v, struct err *e)
 				v->due_ns = UINT64_MAX; /* there is nothing new to come */
 		}
 		r = terminal_draw(write_screen, v, e);
-		if (!r)
-			r = live_keyboard_await(&keyboard, v->due_ns, e);
+		r = r ?: live_keyboard_await(&keyboard, v->due_ns, e);
 	}
 	return r;
 }

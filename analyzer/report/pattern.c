@@ -56,11 +56,9 @@ int pattern_init(struct pattern *p, const char *text, struct err *e)
 
 static void compile_again(struct pattern *p)
 {
-	struct err e;
-
 	regfree(&p->compiled);
 	p->looked_at = 0;
-	p->failed = compile(&p->compiled, p->text, &e) != 0;
+	p->failed = compile(&p->compiled, p->text, ERR_IGNORED) != 0;
 }
 
 bool pattern_matches(struct pattern *p, const char *name)

@@ -55,13 +55,10 @@ static bool take_number(const char *text, uint64_t *number)
 
 static int open_dump(struct writer *w)
 {
-	struct err e;
-
-	if (dump_open_fd(SYMBOL_REQUEST_DUMP, &w->dump, &e))
+	if (dump_open_fd(SYMBOL_REQUEST_DUMP, &w->dump, ERR_IGNORED))
 		return -EPROTO;
 	int r = images_init(&w->images);
-	if (!r)
-		r = images_add(&w->images, w->dump, w->given.root, &w->map);
+	r = r ?: images_add(&w->images, w->dump, w->given.root, &w->map);
 	if (r)
 		return r;
 	given_files_apply(&w->given, &w->images, &w->map);

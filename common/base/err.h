@@ -15,6 +15,10 @@ struct err {
 	char text[480]; /* one line, no final newline: what failed, why, what would help */
 };
 
+/* For who calls and does not care why it failed: an error that ends with the block. NULL is none: callees may read it.
+ */
+#define ERR_IGNORED (&(struct err){ 0 })
+
 /* Sets the text (printf) and code, returns -code. err_sys takes code from errno and appends ": " and the message of
  * errno. */
 int err_set(struct err *e, int code, const char *format, ...) __attribute__((format(printf, 3, 4), cold));

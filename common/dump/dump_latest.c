@@ -52,8 +52,7 @@ int dump_find_latest(struct dump *dump)
 	/* What cannot be read will be counted when it is read for the report. */
 	memcpy(skipped, dump->skipped, sizeof skipped);
 	int r = dump_each_live(dump, look_at_live, dump);
-	if (!r)
-		r = dump_each_history(dump, look_at_history, dump);
+	r = r ?: dump_each_history(dump, look_at_history, dump);
 	memcpy(dump->skipped, skipped, sizeof skipped);
 	return r;
 }

@@ -148,8 +148,7 @@ int output_file_finish(struct output_file *f, struct err *e)
 	if (is_stdout(f))
 		return 0;
 	int r = f->replaces ? take_place(f) : 0;
-	if (!r)
-		r = close_stream(f);
+	r = r ?: close_stream(f);
 	return r ? say(f, r, e) : 0;
 }
 

@@ -77,14 +77,13 @@ static bool may_be_branch(const struct scan *s, uint64_t distance)
 {
 	const struct function_table *t = &s->v->table;
 	struct decoded d = { 0 };
-	struct err ignored;
 
 	if (!function_table_around(t, distance, &d.start, &d.bytes) || d.bytes > AROUND_BYTES ||
-	    function_table_is_part(t, d.start) || budget_work(&s->f->budget, 2 * d.bytes, &ignored))
+	    function_table_is_part(t, d.start) || budget_work(&s->f->budget, 2 * d.bytes, ERR_IGNORED))
 		return true;
 	AUTO_FREE uint8_t *code = d.code = malloc(d.bytes);
 	AUTO_FREE bool *begins = d.begins = calloc(d.bytes, sizeof *begins);
-	return !code || !begins || module_file_read(&s->v->file, d.start, code, d.bytes, &ignored) ||
+	return !code || !begins || module_file_read(&s->v->file, d.start, code, d.bytes, ERR_IGNORED) ||
 	       !decode(&d, distance) || d.has;
 }
 
@@ -100,9 +99,8 @@ static void note(void *context, enum distance_kind kind, size_t at, uint64_t tar
 {
 	struct scan *s = context;
 	const uint64_t distance = s->piece + at;
-	struct err ignored;
 
-	if (budget_work(&s->f->budget, 2 * s->f->out.function_count, &ignored))
+	if (budget_work(&s->f->budget, 2 * s->f->out.function_count, ERR_IGNORED))
 		return;
 	for (size_t i = 0; i < s->f->out.function_count; i++) {
 		struct allocator_function *fn = &s->f->out.functions[i];

@@ -51,8 +51,7 @@ static int read_around(const struct entry_planner *p, struct entry_code_function
 	if (!a->file || !a->now)
 		return err_set(e, ENOMEM, "no memory for the code of a function");
 	r = target_read(&p->f->memory, before, a->now, after - before, e);
-	if (!r)
-		r = module_file_read(&p->v->file, before, a->file, after - before, e);
+	r = r ?: module_file_read(&p->v->file, before, a->file, after - before, e);
 	if (r)
 		return r;
 	*out = (struct entry_code_function){ .address = address,
@@ -120,16 +119,12 @@ static int plan_one(struct entry_planner *p, struct allocator_function *fn, stru
 		r = err_set(&why, ENOTSUP, "where it ends is not known");
 	else if (fn->bytes > ENTRY_BODY_MAX)
 		r = err_set(&why, ENOTSUP, "it is longer than %u bytes", ENTRY_BODY_MAX);
-	if (!r)
-		r = read_around(p, &around, fn->address, fn->bytes, &a, &why);
-	if (!r)
-		r = check_untouched(&a, &around, &why);
+	r = r ?: read_around(p, &around, fn->address, fn->bytes, &a, &why);
+	r = r ?: check_untouched(&a, &around, &why);
 	if (!r)
 		around.entered = fn->entered;
-	if (!r)
-		r = entry_code_plan_make(&fn->entry, &around, &why);
-	if (!r)
-		r = check_probes(&a, &fn->entry, &why);
+	r = r ?: entry_code_plan_make(&fn->entry, &around, &why);
+	r = r ?: check_probes(&a, &fn->entry, &why);
 	free(a.file);
 	free(a.now);
 	if (r == -ENOTSUP || r == -EFAULT) {

@@ -136,9 +136,8 @@ static void view_open(struct module_view *v, struct finder *f, uint32_t module)
 static void view_read_jumps(struct module_view *v, struct finder *f)
 {
 	const struct elf_module *m = v->file.module;
-	struct err ignored;
 
-	if (elf_module_relocations(m, &f->memory, &m->jmprel, &v->jumps, &v->jump_count, &ignored))
+	if (elf_module_relocations(m, &f->memory, &m->jmprel, &v->jumps, &v->jump_count, ERR_IGNORED))
 		v->jump_count = 0;
 }
 
@@ -224,14 +223,10 @@ static int examine_module(struct finder *f, uint32_t module, struct err *e)
 	view_open(&v, f, module);
 	view_read_jumps(&v, f);
 	int r = budget_check(&f->budget, e);
-	if (!r)
-		r = allocator_layers_find(f, &v, e);
-	if (!r)
-		r = allocator_callers_find(f, &v, e);
-	if (!r)
-		r = allocator_registers_find(f, &v, e);
-	if (!r)
-		r = allocator_entries_find(f, &v, e);
+	r = r ?: allocator_layers_find(f, &v, e);
+	r = r ?: allocator_callers_find(f, &v, e);
+	r = r ?: allocator_registers_find(f, &v, e);
+	r = r ?: allocator_entries_find(f, &v, e);
 	view_close(&v);
 	return r;
 }
@@ -281,8 +276,7 @@ static int add_allocator(struct finder *f, size_t first, size_t count, enum name
 	view_open(&v, f, fn->module);
 	view_read_jumps(&v, f);
 	int r = allocator_identify(f, &v, &a, e);
-	if (!r)
-		r = allocator_quiet_find(f, &v, &a, e);
+	r = r ?: allocator_quiet_find(f, &v, &a, e);
 	view_close(&v);
 	if (r)
 		return r;
@@ -322,8 +316,7 @@ int allocators_find(struct allocators *a, const struct allocators_input *in, str
 	if (!f.scope)
 		return err_set(e, ENOMEM, "no memory for the list of modules");
 	int r = collect_all(&f, sources, e);
-	if (!r)
-		r = examine(&f, sources, e);
+	r = r ?: examine(&f, sources, e);
 	scope_free(f.scope);
 	free(f.by_address);
 	if (r)
@@ -355,10 +348,8 @@ int allocator_functions_look(struct allocator_function *list, size_t count, cons
 	for (size_t i = 0; i < count; i++)
 		list[i].bytes = function_table_bytes(&v.table, list[i].address, 0);
 	r = allocator_callers_find(&f, &v, e);
-	if (!r)
-		r = allocator_registers_find(&f, &v, e);
-	if (!r)
-		r = allocator_entries_find(&f, &v, e);
+	r = r ?: allocator_registers_find(&f, &v, e);
+	r = r ?: allocator_entries_find(&f, &v, e);
 	view_close(&v);
 	free(f.by_address);
 	return r;

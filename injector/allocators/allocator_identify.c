@@ -130,10 +130,9 @@ static bool mimalloc_version(const struct finder *f, const struct module_view *v
 	struct instruction in;
 	struct elf_symbol s;
 	uint8_t code[16];
-	struct err ignored;
 
 	if (!elf_module_find(v->file.module, "mi_version", NULL, &s) || !s.function || s.ifunc ||
-	    target_read(&f->memory, s.address, code, sizeof code, &ignored) ||
+	    target_read(&f->memory, s.address, code, sizeof code, ERR_IGNORED) ||
 	    !instruction_read(&in, code, sizeof code, s.address))
 		return false;
 	unsigned skip = in.landing_pad ? in.bytes : 0;

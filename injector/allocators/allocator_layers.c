@@ -66,15 +66,14 @@ static uint64_t through_word(struct finder *f, const struct module_view *v, uint
 {
 	const struct got_plan *plans = f->in->plans;
 	uint64_t value;
-	struct err ignored;
 
-	if (budget_work(&f->budget, plans->entry_count + v->jump_count, &ignored))
+	if (budget_work(&f->budget, plans->entry_count + v->jump_count, ERR_IGNORED))
 		return 0;
 	for (size_t i = 0; i < plans->entry_count; i++)
 		if (plans->entries[i].address == word)
 			return plans->entries[i].original;
 	if (!elf_module_holds(v->file.module, word, sizeof value, 0) ||
-	    target_read_u64(&f->memory, word, &value, &ignored))
+	    target_read_u64(&f->memory, word, &value, ERR_IGNORED))
 		return 0;
 	return elf_module_holds(v->file.module, value, 1, PF_X) && !finder_function(f, value)
 	               ? by_relocation(f, v, word)
@@ -85,13 +84,12 @@ uint64_t allocator_layers_destination(struct finder *f, const struct module_view
 {
 	uint8_t stub[STUB_BYTES];
 	struct instruction at;
-	struct err ignored;
 	uint64_t to = in->target;
 
 	if (!in->has_target)
 		return in->has_memory ? through_word(f, v, in->memory) : 0;
 	if (finder_function(f, to) || !elf_module_holds(v->file.module, to, sizeof stub, PF_X) ||
-	    module_file_read(&v->file, to, stub, sizeof stub, &ignored))
+	    module_file_read(&v->file, to, stub, sizeof stub, ERR_IGNORED))
 		return to;
 	if (!instruction_read(&at, stub, sizeof stub, to))
 		return to;

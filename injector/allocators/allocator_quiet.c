@@ -25,11 +25,11 @@ static bool first_instruction(const struct finder *f, const struct module_view *
 {
 	uint8_t code[HEAD_BYTES];
 	size_t bytes = sizeof code; /* or up to the end of the code */
-	struct err ignored;
 
 	while (bytes && !elf_module_holds(v->file.module, address, bytes, PF_X))
 		bytes--;
-	if (target_read(&f->memory, address, code, bytes, &ignored) < 0 || !instruction_read(in, code, bytes, address))
+	if (target_read(&f->memory, address, code, bytes, ERR_IGNORED) < 0 ||
+	    !instruction_read(in, code, bytes, address))
 		return false;
 	return !in->landing_pad || instruction_read(in, code + in->bytes, bytes - in->bytes, address + in->bytes);
 }
@@ -70,13 +70,12 @@ static bool makes_blocks_of_malloc(struct finder *f, const struct module_view *v
 static bool malloc_is_quiet(const struct finder *f, const struct module_view *v)
 {
 	struct instruction in;
-	struct err ignored;
 	uint32_t mode;
 
 	if (!f->asks_mode || !elf_module_holds(v->file.module, f->asks_mode, 1, PF_X))
 		return true;
 	return first_instruction(f, v, f->asks_mode, &in) && in.has_memory && !in.loads_address &&
-	       target_read(&f->memory, in.memory, &mode, sizeof mode, &ignored) == 0 && mode == 0;
+	       target_read(&f->memory, in.memory, &mode, sizeof mode, ERR_IGNORED) == 0 && mode == 0;
 }
 
 /* A lowest function of that name: its hook is passed by, so nothing below it may be hooked. */

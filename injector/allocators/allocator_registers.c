@@ -138,11 +138,10 @@ static bool extent_around(const struct search *s, uint64_t address, struct exten
 static bool leads_away(const struct search *s, uint64_t word, uint64_t from)
 {
 	struct extent around;
-	struct err ignored;
 	uint64_t value;
 
 	if (!elf_module_holds(s->v->file.module, word, sizeof value, 0) ||
-	    target_read_u64(&s->f->memory, word, &value, &ignored))
+	    target_read_u64(&s->f->memory, word, &value, ERR_IGNORED))
 		return false;
 	if (!extent_around(s, from, &around))
 		return !s->undescribed || !elf_module_holds(s->v->file.module, value, 1, PF_X);
@@ -154,10 +153,9 @@ static bool is_stub(const struct search *s, uint64_t address)
 {
 	uint8_t code[STUB_BYTES];
 	struct instruction in;
-	struct err ignored;
 
 	if (!elf_module_holds(s->v->file.module, address, sizeof code, PF_X) ||
-	    module_file_read(&s->v->file, address, code, sizeof code, &ignored))
+	    module_file_read(&s->v->file, address, code, sizeof code, ERR_IGNORED))
 		return false;
 	for (size_t at = 0; at < sizeof code; at += in.bytes) {
 		if (!instruction_read(&in, code + at, sizeof code - at, address + at))
@@ -212,9 +210,8 @@ static bool saves_arguments(const struct search *s, const struct allocator_funct
 	size_t bytes = fn->bytes < sizeof code ? fn->bytes : sizeof code;
 	unsigned count = 0;
 	struct instruction in;
-	struct err ignored;
 
-	if (module_file_read(&s->v->file, fn->address, code, bytes, &ignored))
+	if (module_file_read(&s->v->file, fn->address, code, bytes, ERR_IGNORED))
 		return true;
 	for (size_t at = 0, i = 0; i < PROLOGUE_MAX && at < bytes; i++, at += in.bytes) {
 		if (!instruction_read(&in, code + at, bytes - at, fn->address + at) || in.flow != FLOW_NEXT)
@@ -276,8 +273,7 @@ int allocator_registers_find(struct finder *f, const struct module_view *v, stru
 	struct extents symbols;
 
 	int r = extents_open(&symbols, f, v, e);
-	if (!r)
-		r = search_functions(f, v, &symbols, e);
+	r = r ?: search_functions(f, v, &symbols, e);
 	free(symbols.list);
 	return r;
 }

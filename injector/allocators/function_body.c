@@ -5,13 +5,11 @@
 
 bool function_body_read(struct function_body *b, const struct module_file *file, uint64_t address, uint64_t bytes)
 {
-	struct err ignored;
-
 	*b = (struct function_body){ .address = address, .bytes = bytes };
 	b->code = malloc(bytes);
 	b->seen = calloc(bytes, 1);
 	b->todo = calloc(bytes, sizeof *b->todo);
-	return b->code && b->seen && b->todo && !module_file_read(file, address, b->code, bytes, &ignored);
+	return b->code && b->seen && b->todo && !module_file_read(file, address, b->code, bytes, ERR_IGNORED);
 }
 
 void function_body_done(struct function_body *b)

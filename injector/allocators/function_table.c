@@ -9,10 +9,9 @@
 void function_table_open(struct function_table *t, const struct module_file *file)
 {
 	struct frame_header h;
-	struct err ignored;
 
 	*t = (struct function_table){ .file = file };
-	if (!frame_header_read(&h, file) || budget_fits(file->tm->budget, h.count * sizeof *t->rows, &ignored))
+	if (!frame_header_read(&h, file) || budget_fits(file->tm->budget, h.count * sizeof *t->rows, ERR_IGNORED))
 		return;
 	t->base = h.base;
 	t->rows = frame_header_rows(&h, file);
@@ -51,10 +50,9 @@ static uint64_t describe(const struct function_table *t, size_t row, uint8_t byt
                          const uint8_t **rest)
 {
 	uint64_t place = t->base + (uint64_t)(int64_t)t->rows[row].place;
-	struct err ignored;
 
 	if (!elf_module_holds(t->file->module, place, FRAME_DESCRIPTION_BYTES, 0) ||
-	    module_file_read(t->file, place, bytes, FRAME_DESCRIPTION_BYTES, &ignored))
+	    module_file_read(t->file, place, bytes, FRAME_DESCRIPTION_BYTES, ERR_IGNORED))
 		return 0;
 	return frame_header_description(bytes, place, row_entry(t, row), rest);
 }
@@ -113,11 +111,10 @@ static bool is_function(const Elf64_Sym *s)
 uint64_t function_table_before(const struct function_table *t, uint64_t address)
 {
 	const struct elf_module *m = t->file->module;
-	struct err ignored;
 	size_t row = rows_below(t, address);
 	uint64_t best = row ? row_entry(t, row - 1) : 0;
 
-	if (budget_work(t->file->tm->budget, m->symbol_count, &ignored))
+	if (budget_work(t->file->tm->budget, m->symbol_count, ERR_IGNORED))
 		return 0;
 	for (size_t i = 0; i < m->symbol_count; i++) {
 		uint64_t entry = m->bias + m->symbols[i].st_value;
@@ -130,11 +127,10 @@ uint64_t function_table_before(const struct function_table *t, uint64_t address)
 uint64_t function_table_after(const struct function_table *t, uint64_t address)
 {
 	const struct elf_module *m = t->file->module;
-	struct err ignored;
 	size_t row = rows_below(t, address + 1);
 	uint64_t best = row < t->count ? row_entry(t, row) : UINT64_MAX;
 
-	if (budget_work(t->file->tm->budget, m->symbol_count, &ignored))
+	if (budget_work(t->file->tm->budget, m->symbol_count, ERR_IGNORED))
 		return 0;
 	for (size_t i = 0; i < m->symbol_count; i++) {
 		uint64_t entry = m->bias + m->symbols[i].st_value;

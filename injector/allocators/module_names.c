@@ -65,14 +65,13 @@ static bool each_in_debug_file(struct filter *p)
 {
 	const struct elf_module *m = p->f->module;
 	char hex[2 * BUILD_ID_MAX + 1] = "", path[sizeof DEBUG_DIRECTORY + sizeof hex + 16];
-	struct err ignored;
 
 	for (uint32_t i = 0; i < m->build_id_bytes; i++)
 		snprintf(hex + 2 * (size_t)i, 3, "%02x", m->build_id[i]);
 	if (m->build_id_bytes < 2)
 		return false;
 	snprintf(path, sizeof path, DEBUG_DIRECTORY "/%.2s/%s.debug", hex, hex + 2);
-	AUTO_CLOSE int fd = regular_file_open(path, &ignored);
+	AUTO_CLOSE int fd = regular_file_open(path, ERR_IGNORED);
 	return fd >= 0 && has_build_id(fd, p->f) && each_in(fd, p);
 }
 

@@ -83,12 +83,9 @@ static int scan_segment(struct code_scan *scan, const struct module_file *f, uin
 		uint64_t looked_up = scan->looked_up, stubs = scan->stub_count;
 		int r = module_file_read(f, address, buffer, before + part + after, e);
 
-		if (!r)
-			r = scan_part(scan, buffer, before + part + after, before, before + part, address, e);
-		if (!r)
-			r = budget_work(f->tm->budget, code_scan_reach.look_up_cost * (scan->looked_up - looked_up), e);
-		if (!r)
-			r = budget_take(f->tm->budget, 2 * sizeof *scan->stubs * (scan->stub_count - stubs), e);
+		r = r ?: scan_part(scan, buffer, before + part + after, before, before + part, address, e);
+		r = r ?: budget_work(f->tm->budget, code_scan_reach.look_up_cost * (scan->looked_up - looked_up), e);
+		r = r ?: budget_take(f->tm->budget, 2 * sizeof *scan->stubs * (scan->stub_count - stubs), e);
 		if (r)
 			return r;
 		done += part;

@@ -70,11 +70,9 @@ static int take_heap(struct census *c, const struct census_wish *wish, struct er
 		rc = page_sums_open(&c->sums, &c->pages, e);
 		c->memory.sums = &c->sums;
 	}
-	if (rc == 0)
-		rc = census_heap_take(&c->heap, c->target, &c->maps, &c->memory, is_stack, &c->stacks, e);
+	rc = rc ?: census_heap_take(&c->heap, c->target, &c->maps, &c->memory, is_stack, &c->stacks, e);
 	c->memory.sums = NULL; /* the words that types are known by are not followed */
-	if (rc == 0)
-		rc = block_types_take(&c->types, &c->heap, &c->memory, NULL, NULL, e);
+	rc = rc ?: block_types_take(&c->types, &c->heap, &c->memory, NULL, NULL, e);
 	c->memory.progress = NULL;
 	if (rc == 0 && (wish->lost || wish->holders))
 		rc = census_lost_look(c, wish, e);
@@ -87,14 +85,10 @@ static int look_at_pages(struct census *c, struct err *e)
 
 	int rc = target_memory_use(c->target, &use, e);
 	c->rss_before = use.resident;
-	if (rc == 0)
-		rc = live_thread_maps(c->target, &c->maps, e);
-	if (rc == 0)
-		rc = stack_owners_find(&c->stacks, c->target, &c->maps, e);
-	if (rc == 0)
-		rc = scan_pages(c->target, &c->maps, &c->pages, e);
-	if (rc == 0)
-		rc = target_memory_use(c->target, &use, e);
+	rc = rc ?: live_thread_maps(c->target, &c->maps, e);
+	rc = rc ?: stack_owners_find(&c->stacks, c->target, &c->maps, e);
+	rc = rc ?: scan_pages(c->target, &c->maps, &c->pages, e);
+	rc = rc ?: target_memory_use(c->target, &use, e);
 	c->rss_after = use.resident;
 	c->when_ns = now_ns(CLOCK_MONOTONIC);
 	return rc;
@@ -119,8 +113,7 @@ static int take_all(struct census *c, const struct census_wish *wish, struct err
 {
 	int rc = look_at_pages(c, e);
 
-	if (rc == 0)
-		rc = take_heap(c, wish, e);
+	rc = rc ?: take_heap(c, wish, e);
 	return rc == 0 ? count_regions(c, e) : rc;
 }
 

@@ -110,9 +110,8 @@ static uint64_t scan_ns(const struct census *c)
 	const uint64_t before = clock_monotonic_ns();
 	struct resident_pages pages = { 0 };
 	struct maps maps = { 0 };
-	struct err ignored;
 
-	(void)!census_scan(c->target, &maps, &pages, &ignored);
+	(void)!census_scan(c->target, &maps, &pages, ERR_IGNORED);
 	resident_pages_free(&pages);
 	maps_free(&maps);
 	return clock_monotonic_ns() - before;
@@ -136,8 +135,7 @@ int census_lost_settle(struct census *c, const struct reach_stop *stop, uint64_t
 	c->reach.give_up_ns = until_ns;
 	c->reach.give_up_cpu_ns = UINT64_MAX;
 	int rc = census_scan(c->target, &lost->maps, &lost->pages, e);
-	if (rc == 0)
-		rc = reach_settle(&c->reach, &lost->maps, &lost->pages, stop, e);
+	rc = rc ?: reach_settle(&c->reach, &lost->maps, &lost->pages, stop, e);
 	lost->known = rc == 0;
 	return rc;
 }

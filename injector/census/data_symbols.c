@@ -68,10 +68,8 @@ static int compare(const void *a, const void *b)
 
 void data_symbols_read(struct data_symbols *s, const struct target_memory *memory, const struct maps *maps)
 {
-	struct err ignored;
-
 	*s = (struct data_symbols){ 0 };
-	s->has_modules = modules_read(&s->modules, memory, maps, &ignored) == 0;
+	s->has_modules = modules_read(&s->modules, memory, maps, ERR_IGNORED) == 0;
 	for (size_t i = 0; s->has_modules && i < s->modules.count; i++) {
 		struct reading r = { s, (uint32_t)i };
 		struct module_file file;

@@ -275,8 +275,7 @@ static int take(struct summing *s, uint32_t shown, struct err *e)
 
 	add_up(s);
 	int rc = add_roots(s, e);
-	if (rc == 0)
-		rc = order_all(h, e);
+	rc = rc ?: order_all(h, e);
 	if (rc < 0)
 		return rc;
 	find_heaviest_children(s);

@@ -13,14 +13,13 @@ static bool children_of_thread(pid_t pid, pid_t tid, bool (*take)(void *context,
                                void *context)
 {
 	struct chosen child;
-	struct err ended;
 	char path[64];
 	int number;
 
 	snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, tid);
 	AUTO_FCLOSE FILE *f = fopen(path, "re");
 	while (f && fscanf(f, "%d", &number) == 1)
-		if (chosen_look(&child, number, &ended) == 0 && chosen_age_ns(child.start_ticks) >= CHILD_AGE_NS &&
+		if (chosen_look(&child, number, ERR_IGNORED) == 0 && chosen_age_ns(child.start_ticks) >= CHILD_AGE_NS &&
 		    !take(context, &child))
 			return false;
 	return true;
@@ -29,10 +28,9 @@ static bool children_of_thread(pid_t pid, pid_t tid, bool (*take)(void *context,
 void child_search(const struct chosen *parent, bool (*take)(void *context, const struct chosen *child), void *context)
 {
 	uint64_t start_ticks;
-	struct err ended;
 	char path[40];
 
-	if (proc_stat_number(parent->pid, 22, &start_ticks, &ended) < 0 || start_ticks != parent->start_ticks)
+	if (proc_stat_number(parent->pid, 22, &start_ticks, ERR_IGNORED) < 0 || start_ticks != parent->start_ticks)
 		return;
 	snprintf(path, sizeof path, "/proc/%d/task", parent->pid);
 	DIR *tasks = opendir(path);

@@ -299,14 +299,13 @@ static int search(DIR *proc, struct chosen_list *l, enum chosen_by by, const cha
                   struct err *e)
 {
 	struct chosen found;
-	struct err ended;
 
 	rewinddir(proc);
 	for (struct dirent *entry; (entry = readdir(proc));) {
 		pid_t pid = (pid_t)atoi(entry->d_name);
 		/* The look comes first: if the number is used again the match is of the later process, which the
 		 * start time of the look is not. */
-		if (pid <= 0 || pid == getpid() || chosen_look(&found, pid, &ended) < 0 ||
+		if (pid <= 0 || pid == getpid() || chosen_look(&found, pid, ERR_IGNORED) < 0 ||
 		    !matches(pid, by, what, command))
 			continue;
 		if (!grow_list(l->list, l->count))

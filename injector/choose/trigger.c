@@ -18,8 +18,7 @@ static int parse_growth(const char *size, const char *time, struct trigger *t, s
 
 	snprintf(bytes, sizeof bytes, "%.*s", (int)(time - size - 1), size);
 	int rc = size_parse(bytes, &t->bytes, e);
-	if (rc == 0)
-		rc = size_parse_time(time, &t->window_ns, e);
+	rc = rc ?: size_parse_time(time, &t->window_ns, e);
 	if (rc == 0 && t->window_ns < WINDOW_MIN_NS)
 		rc = err_set(e, EINVAL, "the time of growth is at least 1s");
 	return rc;

@@ -90,12 +90,10 @@ static int look(const struct target *t, const struct session_options *o, struct 
 		before = now;
 		rc = wait_for(t, apart_ns, e);
 		now = (struct census){ 0 };
-		if (rc == 0)
-			rc = take(&now, t, o, e);
+		rc = rc ?: take(&now, t, o, e);
 		if (rc == 0 && !o->for_ns && !o->json)
 			puts("");
-		if (rc == 0)
-			rc = tell(&now, &before, o, e);
+		rc = rc ?: tell(&now, &before, o, e);
 		again = !o->for_ns;
 		if (rc == 0 && o->output && again)
 			rc = census_file_write(&now, o->output, e);

@@ -75,10 +75,9 @@ static bool tell_threads(const struct session *s, size_t *filtered, size_t *coun
 	const struct thread_info *best = NULL;
 	char name[BLOCKED_CALL_NAME];
 	size_t stuck = 0;
-	struct err e;
 
 	*filtered = *count = 0;
-	if (target_threads(&s->target, &threads, count, &e) < 0)
+	if (target_threads(&s->target, &threads, count, ERR_IGNORED) < 0)
 		return false;
 	for (size_t i = 0; i < *count; i++) {
 		int rank = borrow_rank(&threads[i]);
@@ -212,8 +211,7 @@ static int prepare(struct session *s, struct err *e)
 	int rc = payload_place_find(s, e);
 	if (rc == 0 && !s->payload.base)
 		rc = loader_choice_make(s, e);
-	if (rc == 0)
-		rc = inspect_choose(s, e);
+	rc = rc ?: inspect_choose(s, e);
 	if (rc == 0)
 		rc = got_plan_make(&s->view.plan, &s->view.modules, &s->view.libc, &s->memory, &s->view.maps, &options,
 		                   e);

@@ -402,10 +402,8 @@ int options_parse(int argc, char **argv, struct session_options *o, enum command
 			return rc;
 	}
 	int rc = take_program(argv + optind, o, command, selection);
-	if (rc == 0)
-		rc = check_selection(o, *command, selection);
-	if (rc == 0)
-		rc = check_times(o, *command);
+	rc = rc ?: check_selection(o, *command, selection);
+	rc = rc ?: check_times(o, *command);
 	if (rc == 0 && o->live)
 		rc = check_live(o, *command, selection);
 	if (rc < 0)

@@ -124,8 +124,7 @@ static int read_headers(struct elf_module *m, const struct target_memory *tm, st
 	Elf64_Ehdr h;
 	int r = target_read(tm, m->header, &h, sizeof h, e);
 
-	if (!r)
-		r = elf_header_check(&h, e);
+	r = r ?: elf_header_check(&h, e);
 	if (r)
 		return r;
 	if (h.e_phoff > 1u << 20)
@@ -171,13 +170,12 @@ static void read_build_id(struct elf_module *m, const struct target_memory *tm)
 {
 	for (size_t i = 0; i < m->phdr_count && m->build_id_bytes == 0; i++) {
 		const Elf64_Phdr *p = &m->phdrs[i];
-		struct err ignored;
 
 		if (p->p_type != PT_NOTE || p->p_memsz == 0 || p->p_memsz > NOTE_MAX ||
 		    !elf_module_holds(m, m->bias + p->p_vaddr, p->p_memsz, 0))
 			continue;
 		AUTO_FREE uint8_t *notes = malloc(p->p_memsz);
-		if (notes && !target_read(tm, m->bias + p->p_vaddr, notes, p->p_memsz, &ignored))
+		if (notes && !target_read(tm, m->bias + p->p_vaddr, notes, p->p_memsz, ERR_IGNORED))
 			scan_notes(m, notes, p->p_memsz, p->p_align == 8 ? 8 : 4);
 	}
 }
@@ -269,8 +267,7 @@ static int read_dynamic(struct elf_module *m, const struct target_memory *tm, st
 	/* A payload of ours whose memattach died while it was being mapped has no memory yet where its .bss will be. */
 	if (r && m->dynamic_bytes / sizeof *list < count)
 		r = target_read(tm, m->dynamic, list, m->dynamic_bytes / sizeof *list * sizeof *list, e);
-	if (!r)
-		r = keep_needed(m, tm, list, count, e);
+	r = r ?: keep_needed(m, tm, list, count, e);
 	if (r)
 		return r;
 	for (size_t i = 0; i < count && list[i].d_tag != DT_NULL; i++) {
@@ -364,10 +361,8 @@ int elf_module_read(struct elf_module *m, const struct target_memory *tm, const 
 	if (!r && dynamic && out.dynamic != dynamic)
 		r = err_set(e, ENOEXEC, "the image at 0x%" PRIx64 " has no dynamic section at 0x%" PRIx64, header,
 		            dynamic);
-	if (!r)
-		r = read_dynamic(&out, tm, e);
-	if (!r)
-		r = elf_module_read_symbols(&out, tm, e);
+	r = r ?: read_dynamic(&out, tm, e);
+	r = r ?: elf_module_read_symbols(&out, tm, e);
 	if (!r) {
 		read_build_id(&out, tm);
 		note_file(&out, tm, maps, path);
@@ -376,8 +371,7 @@ int elf_module_read(struct elf_module *m, const struct target_memory *tm, const 
 		else
 			r = budget_take(tm->budget, strlen(out.path) + strlen(out.soname), e);
 	}
-	if (!r)
-		r = budget_check(tm->budget, e);
+	r = r ?: budget_check(tm->budget, e);
 	if (r) {
 		elf_module_done(&out);
 		return r;

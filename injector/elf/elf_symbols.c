@@ -21,18 +21,17 @@ static uint64_t count_by_gnu_hash(const struct elf_module *m, const struct targe
 	struct {
 		uint32_t buckets, first, bloom_words, shift;
 	} h;
-	struct err ignored;
 
-	if (target_read(tm, m->gnu_hash, &h, sizeof h, &ignored) || h.buckets == 0 || h.buckets > SYMBOL_MAX ||
+	if (target_read(tm, m->gnu_hash, &h, sizeof h, ERR_IGNORED) || h.buckets == 0 || h.buckets > SYMBOL_MAX ||
 	    h.bloom_words > SYMBOL_MAX)
 		return 0;
 	uint64_t at = m->gnu_hash + sizeof h + h.bloom_words * 8ull;
 	if (!elf_module_holds(m, at, h.buckets * 4ull, 0))
 		return 0;
-	if (budget_fits(tm->budget, h.buckets * 4ull, &ignored))
+	if (budget_fits(tm->budget, h.buckets * 4ull, ERR_IGNORED))
 		return 0;
 	AUTO_FREE uint32_t *buckets = calloc(h.buckets, sizeof *buckets);
-	if (!buckets || target_read(tm, at, buckets, h.buckets * sizeof *buckets, &ignored))
+	if (!buckets || target_read(tm, at, buckets, h.buckets * sizeof *buckets, ERR_IGNORED))
 		return 0;
 	uint32_t last = 0;
 	for (uint32_t i = 0; i < h.buckets; i++)
@@ -47,7 +46,7 @@ static uint64_t count_by_gnu_hash(const struct elf_module *m, const struct targe
 		uint64_t where = at + (n - h.first) * 4ull, room = elf_module_room_behind(m, where) / 4;
 		uint32_t some = room < 64 ? (uint32_t)room : 64;
 
-		if (some == 0 || target_read(tm, where, links, some * 4ull, &ignored))
+		if (some == 0 || target_read(tm, where, links, some * 4ull, ERR_IGNORED))
 			return 0;
 		for (uint32_t i = 0; i < some; i++)
 			if (links[i] & 1)
@@ -62,11 +61,10 @@ static uint64_t count_by_relocations(const struct elf_module *m, const struct ta
                                      const struct elf_table *t)
 {
 	AUTO_FREE Elf64_Rela *relas = NULL;
-	struct err ignored;
 	size_t count;
 	uint64_t most = 0;
 
-	if (elf_module_relocations(m, tm, t, &relas, &count, &ignored))
+	if (elf_module_relocations(m, tm, t, &relas, &count, ERR_IGNORED))
 		return 0;
 	for (size_t i = 0; i < count; i++)
 		if (ELF64_R_SYM(relas[i].r_info) >= most)
@@ -76,11 +74,10 @@ static uint64_t count_by_relocations(const struct elf_module *m, const struct ta
 
 static uint64_t count_symbols(const struct elf_module *m, const struct target_memory *tm)
 {
-	struct err ignored;
 	uint64_t count = 0;
 	uint32_t header[2];
 
-	if (m->hash && !target_read(tm, m->hash, header, sizeof header, &ignored))
+	if (m->hash && !target_read(tm, m->hash, header, sizeof header, ERR_IGNORED))
 		return header[1];
 	if (m->gnu_hash)
 		count = count_by_gnu_hash(m, tm);
@@ -185,15 +182,14 @@ static void name_version(struct elf_module *m, uint32_t index, uint32_t string)
 static void read_verdefs(struct elf_module *m, const struct target_memory *tm)
 {
 	uint64_t at = m->verdef;
-	struct err ignored;
 
 	for (uint32_t i = 0; i < m->verdef_count; i++) {
 		Elf64_Verdef d;
 		Elf64_Verdaux a;
 
-		if (!elf_module_holds(m, at, sizeof d, 0) || target_read(tm, at, &d, sizeof d, &ignored) ||
+		if (!elf_module_holds(m, at, sizeof d, 0) || target_read(tm, at, &d, sizeof d, ERR_IGNORED) ||
 		    !elf_module_holds(m, at + d.vd_aux, sizeof a, 0) ||
-		    target_read(tm, at + d.vd_aux, &a, sizeof a, &ignored))
+		    target_read(tm, at + d.vd_aux, &a, sizeof a, ERR_IGNORED))
 			return;
 		name_version(m, d.vd_ndx, a.vda_name);
 		if (d.vd_next == 0)
@@ -206,18 +202,17 @@ static void read_verneeds(struct elf_module *m, const struct target_memory *tm)
 {
 	uint64_t at = m->verneed;
 	uint32_t seen = 0;
-	struct err ignored;
 
 	for (uint32_t i = 0; i < m->verneed_count; i++) {
 		Elf64_Verneed n;
 
-		if (!elf_module_holds(m, at, sizeof n, 0) || target_read(tm, at, &n, sizeof n, &ignored))
+		if (!elf_module_holds(m, at, sizeof n, 0) || target_read(tm, at, &n, sizeof n, ERR_IGNORED))
 			return;
 		uint64_t aux = at + n.vn_aux;
 		for (uint32_t k = 0; k < n.vn_cnt && seen < ELF_VERSIONS_MAX; k++, seen++) {
 			Elf64_Vernaux a;
 
-			if (!elf_module_holds(m, aux, sizeof a, 0) || target_read(tm, aux, &a, sizeof a, &ignored))
+			if (!elf_module_holds(m, aux, sizeof a, 0) || target_read(tm, aux, &a, sizeof a, ERR_IGNORED))
 				return;
 			name_version(m, a.vna_other, a.vna_name);
 			if (a.vna_next == 0)

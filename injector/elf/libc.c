@@ -24,10 +24,9 @@ static bool version_by_code(struct libc *l, const struct target_memory *tm)
 	uint8_t code[RETURNS_ADDRESS_BYTES];
 	uint64_t string;
 	char text[sizeof l->version];
-	struct err ignored;
 
-	if (!at || target_read(tm, at, code, sizeof code, &ignored) || !code_returns_address(code, at, &string) ||
-	    target_read_string(tm, string, text, sizeof text, &ignored) || strspn(text, "0123456789.") == 0)
+	if (!at || target_read(tm, at, code, sizeof code, ERR_IGNORED) || !code_returns_address(code, at, &string) ||
+	    target_read_string(tm, string, text, sizeof text, ERR_IGNORED) || strspn(text, "0123456789.") == 0)
 		return false;
 	memcpy(l->version, text, sizeof text);
 	return true;
@@ -112,15 +111,15 @@ static void find_dlerror_result(struct libc *l, const struct target_memory *tm)
 	AUTO_FREE Elf64_Rela *relas = NULL;
 	size_t count = 0;
 	uint64_t offset;
-	struct err ignored;
 
-	if (l->kind != LIBC_GLIBC || elf_module_relocations(l->module, tm, &l->module->rela, &relas, &count, &ignored))
+	if (l->kind != LIBC_GLIBC ||
+	    elf_module_relocations(l->module, tm, &l->module->rela, &relas, &count, ERR_IGNORED))
 		return;
 	for (size_t i = 0; i < count; i++)
 		if (ELF64_R_TYPE(relas[i].r_info) == RELOCATION_TLS_OFFSET &&
 		    !strcmp(elf_module_symbol_name(l->module, (uint32_t)ELF64_R_SYM(relas[i].r_info)),
 		            "__libc_dlerror_result") &&
-		    !target_read_u64(tm, l->module->bias + relas[i].r_offset, &offset, &ignored))
+		    !target_read_u64(tm, l->module->bias + relas[i].r_offset, &offset, ERR_IGNORED))
 			l->dlerror_result = (int64_t)offset;
 }
 

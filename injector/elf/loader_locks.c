@@ -38,10 +38,9 @@ uint64_t loader_locks_find(const struct modules *m, const struct target_memory *
 	const struct elf_module *loader = modules_loader(m);
 	unsigned char bytes[GLOBAL_BYTES_MAX];
 	struct elf_symbol s;
-	struct err ignored;
 
 	if (!loader || !elf_module_find(loader, "_rtld_global", NULL, &s) || s.function || s.bytes > sizeof bytes ||
-	    target_read(memory, s.address, bytes, s.bytes, &ignored) < 0)
+	    target_read(memory, s.address, bytes, s.bytes, ERR_IGNORED) < 0)
 		return 0;
 	for (size_t at = 0; at + sizeof(struct locks) <= s.bytes; at += sizeof(uint64_t)) {
 		struct locks found;
@@ -56,8 +55,7 @@ uint64_t loader_locks_find(const struct modules *m, const struct target_memory *
 bool loader_locks_are_free(uint64_t locks, const struct target_memory *memory)
 {
 	struct mutex now[2];
-	struct err ignored;
 
-	return target_read(memory, locks, now, sizeof now, &ignored) == 0 && !now[0].lock && !now[0].owner &&
+	return target_read(memory, locks, now, sizeof now, ERR_IGNORED) == 0 && !now[0].lock && !now[0].owner &&
 	       !now[1].lock && !now[1].owner;
 }

@@ -15,9 +15,8 @@
 static bool same_headers(int fd, const struct elf_module *m)
 {
 	Elf64_Ehdr h;
-	struct err ignored;
 
-	if (!whole_io_pread(fd, &h, sizeof h, 0) || elf_header_check(&h, &ignored) || h.e_phnum != m->phdr_count)
+	if (!whole_io_pread(fd, &h, sizeof h, 0) || elf_header_check(&h, ERR_IGNORED) || h.e_phnum != m->phdr_count)
 		return false;
 	AUTO_FREE Elf64_Phdr *phdrs = calloc(h.e_phnum, sizeof *phdrs);
 	return phdrs && whole_io_pread(fd, phdrs, h.e_phnum * sizeof *phdrs, h.e_phoff) &&
@@ -71,12 +70,11 @@ int module_file_read(const struct module_file *f, uint64_t address, void *buffer
 static int read_code(const struct module_file *f, uint64_t start, uint64_t end, size_t overlap, uint8_t *piece,
                      module_code_fn fn, void *context, bool *missed)
 {
-	struct err ignored;
 	int rc = 0;
 
 	for (uint64_t at = start; at < end && rc == 0; at += CODE_PIECE - overlap) {
 		size_t bytes = end - at < CODE_PIECE ? end - at : CODE_PIECE;
-		if (module_file_read(f, at, piece, bytes, &ignored) == 0)
+		if (module_file_read(f, at, piece, bytes, ERR_IGNORED) == 0)
 			rc = fn(context, piece, bytes, at);
 		else
 			*missed = true;

@@ -149,8 +149,7 @@ static int read_program(struct auxv *a, const struct target_memory *tm, struct e
 	for (unsigned i = 0; i < THREAD_TRIES && r == -ESRCH; i++) {
 		pid_t thread = target_memory_thread(tm);
 		r = check_program(thread, e);
-		if (!r)
-			r = read_auxv(a, thread, e);
+		r = r ?: read_auxv(a, thread, e);
 		if (!tm->process)
 			break;
 	}
@@ -189,11 +188,11 @@ static uint64_t exported_debug(const struct elf_module *loader, const struct tar
 {
 	struct elf_symbol s;
 	uint64_t address;
-	struct err ignored;
 
 	if (elf_module_find(loader, "_r_debug", NULL, &s))
 		return s.address;
-	if (elf_module_find(loader, "_dl_debug_addr", NULL, &s) && !target_read_u64(tm, s.address, &address, &ignored))
+	if (elf_module_find(loader, "_dl_debug_addr", NULL, &s) &&
+	    !target_read_u64(tm, s.address, &address, ERR_IGNORED))
 		return address;
 	return 0;
 }
@@ -201,9 +200,8 @@ static uint64_t exported_debug(const struct elf_module *loader, const struct tar
 static uint64_t loader_debug(const struct target_memory *tm, const struct maps *maps, uint64_t base)
 {
 	struct elf_module loader;
-	struct err ignored;
 
-	if (!base || elf_module_read(&loader, tm, maps, base, 0, NULL, &ignored))
+	if (!base || elf_module_read(&loader, tm, maps, base, 0, NULL, ERR_IGNORED))
 		return 0;
 	uint64_t address = exported_debug(&loader, tm);
 	elf_module_done(&loader);
@@ -290,12 +288,11 @@ static bool loader_can_read(const struct walk *w, const struct map_node *node)
 	uint64_t strings = 0, name = 0;
 	bool has_name = false;
 	Elf64_Dyn entry;
-	struct err ignored;
 	char byte;
 
 	for (unsigned i = 0;; i++) {
 		if (i == DYNAMIC_MAX ||
-		    target_read(w->tm, node->dynamic + i * sizeof entry, &entry, sizeof entry, &ignored))
+		    target_read(w->tm, node->dynamic + i * sizeof entry, &entry, sizeof entry, ERR_IGNORED))
 			return false;
 		if (entry.d_tag == DT_NULL)
 			break;
@@ -307,8 +304,8 @@ static bool loader_can_read(const struct walk *w, const struct map_node *node)
 		}
 	}
 	/* Absolute on glibc, relative on musl; every shared object has a string table. */
-	return strings && (!has_name || !target_read(w->tm, strings + name, &byte, 1, &ignored) ||
-	                   !target_read(w->tm, node->bias + strings + name, &byte, 1, &ignored));
+	return strings && (!has_name || !target_read(w->tm, strings + name, &byte, 1, ERR_IGNORED) ||
+	                   !target_read(w->tm, node->bias + strings + name, &byte, 1, ERR_IGNORED));
 }
 
 /*
@@ -356,12 +353,10 @@ static bool has_strings(const struct walk *w, uint64_t header)
 static int add_node(struct walk *w, uint64_t address, const struct map_node *node, uint32_t namespace_id, struct err *e)
 {
 	char name[NAME_MAX_BYTES] = "";
-	struct err ignored;
 	int r = budget_take(w->tm->budget, 2 * sizeof *node + sizeof(struct watch_piece), e);
 
-	if (!r)
-		r = watch_add(w->out.watch, address, node, sizeof *node, PIECE_EXACT, e);
-	if (!r && node->name && !target_read_string(w->tm, node->name, name, sizeof name, &ignored))
+	r = r ?: watch_add(w->out.watch, address, node, sizeof *node, PIECE_EXACT, e);
+	if (!r && node->name && !target_read_string(w->tm, node->name, name, sizeof name, ERR_IGNORED))
 		r = budget_take(w->tm->budget, 2 * strlen(name) + sizeof(struct watch_piece), e);
 	else
 		name[0] = 0;
@@ -372,7 +367,7 @@ static int add_node(struct walk *w, uint64_t address, const struct map_node *nod
 	/* Mapped after maps was read; or a library that the program has torn apart, if the list stays as it is. */
 	if (!maps_find(w->maps, node->dynamic)) {
 		uint64_t word;
-		r = target_read_u64(w->tm, node->dynamic, &word, &ignored);
+		r = target_read_u64(w->tm, node->dynamic, &word, ERR_IGNORED);
 		if (r != -EFAULT)
 			return err_set(e, EAGAIN, "its list of modules is changing");
 		r = note_unread(w, name, "its dynamic section is not mapped", e);
@@ -426,8 +421,7 @@ static int walk_spaces(struct walk *w, uint64_t debug, struct err *e)
 		if (namespace_id == 0)
 			w->loader_base = w->auxv.base ? w->auxv.base : head.loader_base;
 		r = watch_add(w->out.watch, debug, &head, bytes, PIECE_DEBUG, e);
-		if (!r)
-			r = walk_list(w, head.map, namespace_id, e);
+		r = r ?: walk_list(w, head.map, namespace_id, e);
 		if (r)
 			return r;
 		debug = head.next;
@@ -474,8 +468,7 @@ int modules_read(struct modules *m, const struct target_memory *memory, const st
 	int r = read_program(&w.auxv, tm, e);
 
 	budget_start(&budget, BUDGET_MODULES_BYTES, BUDGET_MODULES_WORK);
-	if (!r)
-		r = find_debug(&debug, &program, &w.auxv, tm, maps, e);
+	r = r ?: find_debug(&debug, &program, &w.auxv, tm, maps, e);
 	if (r)
 		return r;
 	w.out.watch = calloc(1, sizeof *w.out.watch);
@@ -483,14 +476,11 @@ int modules_read(struct modules *m, const struct target_memory *memory, const st
 		return err_set(e, ENOMEM, "no memory for the list of modules");
 	budget_start(&budget, BUDGET_MODULES_BYTES, BUDGET_MODULES_WORK); /* what find_debug read is gone again */
 	r = debug ? walk_spaces(&w, debug, e) : add_static_program(&w, program, e);
-	if (!r)
-		r = add_vdso(&w, e);
-	if (!r)
-		r = add_mapped_payload(&w, e);
+	r = r ?: add_vdso(&w, e);
+	r = r ?: add_mapped_payload(&w, e);
 	if (!r && !w.out.unread && !(w.out.unread = strdup("")))
 		r = err_set(e, ENOMEM, "no memory for the list of modules");
-	if (!r)
-		r = modules_changed(&w.out, tm, &changed, &w.out.consistent, e);
+	r = r ?: modules_changed(&w.out, tm, &changed, &w.out.consistent, e);
 	if (budget.refusal.code)
 		r = budget_check(&budget, e); /* also if it was passed over, or taken for a change */
 	if (!r && changed)
@@ -547,13 +537,12 @@ int modules_changed(const struct modules *m, const struct target_memory *tm, boo
 		return r;
 	for (size_t i = 0; i < w->count; i++) {
 		const struct watch_piece *p = &w->pieces[i];
-		struct err ignored;
 
 		/* A node whose memory is gone was unloaded; whether the loader has come to an end only its own words
 		 * tell. */
 		if (r && p->kind == PIECE_EXACT)
 			continue;
-		if (r && target_read(tm, p->address, now + p->offset, p->bytes, &ignored))
+		if (r && target_read(tm, p->address, now + p->offset, p->bytes, ERR_IGNORED))
 			steady = false;
 		else if (p->kind == PIECE_DEBUG)
 			differs |= debug_differs(w->contents + p->offset, now + p->offset, p->bytes, &steady);

@@ -94,9 +94,8 @@ static size_t first_with(const struct scope *s, uint64_t hash, uint32_t namespac
 static size_t find_needed(const struct scope *s, uint32_t namespace_id, const char *name)
 {
 	const char *slash = strrchr(name, '/');
-	struct err ignored;
 
-	if (budget_work(s->budget, 4 * BUDGET_COMPARE + strlen(name), &ignored) < 0)
+	if (budget_work(s->budget, 4 * BUDGET_COMPARE + strlen(name), ERR_IGNORED) < 0)
 		return s->m->count;
 	size_t by_name = first_with(s, hash_of(name), namespace_id, name);
 	size_t by_base = slash ? first_with(s, hash_of(slash + 1), namespace_id, name) : by_name;
@@ -201,9 +200,8 @@ const struct elf_module *scope_find(struct scope *s, const struct elf_module *fr
 {
 	const struct modules *m = s->m;
 	const struct elf_module *found = NULL;
-	struct err ignored;
 
-	if (m->count == 0 || budget_work(s->budget, 2 * BUDGET_COMPARE * m->count, &ignored) < 0)
+	if (m->count == 0 || budget_work(s->budget, 2 * BUDGET_COMPARE * m->count, ERR_IGNORED) < 0)
 		return NULL;
 	if (!from)
 		from = modules_main(m) ? modules_main(m) : m->list;
@@ -229,9 +227,8 @@ bool scope_stays(struct scope *s, const struct elf_module *module)
 	const struct elf_module *program = modules_main(s->m);
 	size_t asked = (size_t)(module - s->m->list), first = s->m->count;
 	bool needed = false;
-	struct err ignored;
 
-	if (!program || budget_check(s->budget, &ignored) < 0)
+	if (!program || budget_check(s->budget, ERR_IGNORED) < 0)
 		return false;
 	size_t count = needed_closure(s, (size_t)(program - s->m->list));
 	for (size_t i = 0; i < count; i++) {
@@ -240,5 +237,5 @@ bool scope_stays(struct scope *s, const struct elf_module *module)
 			first = s->order[i];
 	}
 	bool preloaded = module->namespace_id == program->namespace_id && count > 1 && asked < first;
-	return (needed || preloaded) && budget_check(s->budget, &ignored) == 0;
+	return (needed || preloaded) && budget_check(s->budget, ERR_IGNORED) == 0;
 }

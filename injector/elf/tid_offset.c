@@ -19,14 +19,13 @@ static bool read_around(const struct target_memory *tm, uint64_t thread_pointer,
                         int32_t words[TID_OFFSET_LIMIT / 4])
 {
 	const uint64_t page = (thread_pointer - 1) & ~(uint64_t)(PAGE_BYTES - 1);
-	struct err ignored;
 
-	if (target_read(tm, start, words, TID_OFFSET_LIMIT, &ignored) == 0)
+	if (target_read(tm, start, words, TID_OFFSET_LIMIT, ERR_IGNORED) == 0)
 		return true;
 	if (start >= page || page >= thread_pointer)
 		return false;
 	memset(words, 0, TID_OFFSET_LIMIT);
-	return target_read(tm, page, (uint8_t *)words + (page - start), thread_pointer - page, &ignored) == 0;
+	return target_read(tm, page, (uint8_t *)words + (page - start), thread_pointer - page, ERR_IGNORED) == 0;
 }
 
 uint32_t tid_offset_find(const struct target_memory *tm, const struct tid_pair *pairs, size_t count)

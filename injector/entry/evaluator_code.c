@@ -46,9 +46,8 @@ static bool is_stub(const struct module_file *f, uint64_t address)
 {
 	uint8_t code[2 * INSTRUCTION_MAX];
 	struct instruction in = { 0 };
-	struct err ignored;
 
-	if (module_file_read(f, address, code, sizeof code, &ignored) ||
+	if (module_file_read(f, address, code, sizeof code, ERR_IGNORED) ||
 	    !instruction_read(&in, code, sizeof code, address))
 		return false;
 	if (in.landing_pad && !instruction_read(&in, code + in.bytes, sizeof code - in.bytes, address + in.bytes))
@@ -95,14 +94,13 @@ void evaluator_code_find(struct dump_evaluator *list, const struct elf_module *m
 	struct function_table table;
 	struct dump_evaluator found[DUMP_EVALUATORS];
 	unsigned count = 0;
-	struct err ignored;
 
 	module_file_open(&file, m, tm, maps);
 	function_table_open(&table, &file);
 	if (find_function(&found[0], &table)) {
 		AUTO_FREE uint8_t *code = malloc(found[0].bytes);
 		count = 1;
-		if (code && module_file_read(&file, found[0].start, code, found[0].bytes, &ignored) == 0)
+		if (code && module_file_read(&file, found[0].start, code, found[0].bytes, ERR_IGNORED) == 0)
 			count = add_parts(found, &table, code);
 	}
 	function_table_close(&table);

@@ -44,20 +44,17 @@ static bool __attribute__((format(printf, 2, 3))) refuse(struct look *l, const c
 static bool read_word(void *context, uint64_t address, uint64_t *word)
 {
 	const struct look *l = context;
-	struct err ignored;
 
 	return elf_module_holds(l->module, address, sizeof *word, 0) &&
-	       target_read_u64(l->tm, address, word, &ignored) == 0;
+	       target_read_u64(l->tm, address, word, ERR_IGNORED) == 0;
 }
 
 /* As many bytes of the function's code as there are, 0: it cannot be read. */
 static size_t read_code(const struct look *l, uint64_t address, uint64_t bytes, uint8_t *code)
 {
-	struct err ignored;
-
 	bytes = bytes < CODE_BYTES_MAX ? bytes : CODE_BYTES_MAX;
 	if (!bytes || !elf_module_holds(l->module, address, bytes, PF_X) ||
-	    module_file_read(&l->file, address, code, bytes, &ignored) < 0)
+	    module_file_read(&l->file, address, code, bytes, ERR_IGNORED) < 0)
 		return 0;
 	return (size_t)bytes;
 }

@@ -23,9 +23,8 @@ enum got_found entry_place_inspect(const struct got_entry *entry, uint64_t tramp
 {
 	const struct elf_module *home = modules_find(modules, entry->address, false);
 	uint64_t now;
-	struct err ignored;
 
-	if (target_read_u64(memory, entry->address, &now, &ignored) < 0)
+	if (target_read_u64(memory, entry->address, &now, ERR_IGNORED) < 0)
 		return GOT_FOUND_NOTHING;
 	if (trampoline_is(trampolines, entry->trampoline, now))
 		return GOT_FOUND_TRAMPOLINE;
@@ -42,10 +41,9 @@ bool entry_place_lazy_stub(const struct elf_module *home, const struct target_me
                            uint32_t *number)
 {
 	uint8_t code[LAZY_STUB_BYTES];
-	struct err ignored;
 
 	return elf_module_holds(home, value, sizeof code, PF_X) &&
-	       !target_read(memory, value, code, sizeof code, &ignored) && code_lazy_stub(code, number);
+	       !target_read(memory, value, code, sizeof code, ERR_IGNORED) && code_lazy_stub(code, number);
 }
 
 static bool table_names_function(const struct elf_module *m, const struct target_memory *memory,
@@ -53,9 +51,8 @@ static bool table_names_function(const struct elf_module *m, const struct target
 {
 	AUTO_FREE Elf64_Rela *relas = NULL;
 	size_t count = 0;
-	struct err ignored;
 
-	if (elf_module_relocations(m, memory, table, &relas, &count, &ignored) < 0)
+	if (elf_module_relocations(m, memory, table, &relas, &count, ERR_IGNORED) < 0)
 		return false;
 	for (size_t i = 0; i < count; i++) {
 		uint32_t symbol = (uint32_t)ELF64_R_SYM(relas[i].r_info);

@@ -124,12 +124,10 @@ static void on_branch(void *context, uint64_t destination)
 
 static void read_body(struct inquiry *q, uint64_t address, uint64_t bytes)
 {
-	struct err ignored;
-
 	if (bytes == 0 || bytes > BODY_MAX || !elf_module_holds(&q->p->m->list[q->module], address, bytes, PF_X))
 		return;
 	AUTO_FREE uint8_t *code = malloc(bytes);
-	if (!code || module_file_read(planner_file(q->p, q->module), address, code, bytes, &ignored))
+	if (!code || module_file_read(planner_file(q->p, q->module), address, code, bytes, ERR_IGNORED))
 		return;
 	code_scan_calls(q->scan, code, bytes, address, on_entry, q);
 	code_scan_branches(code, bytes, address, on_branch, q);

@@ -99,7 +99,6 @@ struct candidate *planner_candidate(struct planner *p, uint32_t module, uint64_t
 const struct code_scan *planner_scan(struct planner *p, uint32_t module)
 {
 	struct module_work *w = &p->work[module];
-	struct err ignored;
 
 	if (w->scanned)
 		return w->scan_failed ? NULL : &w->scan;
@@ -113,7 +112,7 @@ const struct code_scan *planner_scan(struct planner *p, uint32_t module)
 	for (size_t i = 0; addresses && i < p->count; i++)
 		if (p->candidates[i].plan.module == module && p->candidates[i].plan.relocation != RELOCATION_WORD)
 			addresses[count++] = p->candidates[i].plan.address;
-	if (!addresses || code_scan_module(&w->scan, planner_file(p, module), addresses, count, &ignored))
+	if (!addresses || code_scan_module(&w->scan, planner_file(p, module), addresses, count, ERR_IGNORED))
 		return NULL;
 	w->scan_failed = false;
 	p->out.text_bytes += w->scan.bytes;
@@ -407,10 +406,8 @@ int got_plan_make(struct got_plan *plans, const struct modules *m, const struct 
 	p.work = calloc(m->count + 1, sizeof *p.work);
 	p.scope = scope_new(m, &budget);
 	r = p.work && p.scope ? collect(&p, e) : err_set(e, ENOMEM, "no memory for the plan");
-	if (!r)
-		r = planner_routes(&p, e);
-	if (!r)
-		r = finish(&p, e);
+	r = r ?: planner_routes(&p, e);
+	r = r ?: finish(&p, e);
 	if (!r && !options->skip_notes)
 		r = planner_allocator_notes(&p, e);
 	planner_done(&p);

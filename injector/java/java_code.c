@@ -20,14 +20,10 @@ static int heap_read(struct java_view *v, uint64_t address, struct java_heap *he
 	uint64_t shift;
 
 	int rc = java_field_read(&v->memory, memory, &s->space_low, &heap->low, e);
-	if (rc == 0)
-		rc = java_field_read(&v->memory, memory, &s->space_high, &heap->high, e);
-	if (rc == 0)
-		rc = java_field_read(&v->memory, segmap, &s->space_low, &heap->segmap, e);
-	if (rc == 0)
-		rc = java_field_read(&v->memory, segmap, &s->space_high, &heap->segmap_end, e);
-	if (rc == 0)
-		rc = java_field_read(&v->memory, address, &s->heap_shift, &shift, e);
+	rc = rc ?: java_field_read(&v->memory, memory, &s->space_high, &heap->high, e);
+	rc = rc ?: java_field_read(&v->memory, segmap, &s->space_low, &heap->segmap, e);
+	rc = rc ?: java_field_read(&v->memory, segmap, &s->space_high, &heap->segmap_end, e);
+	rc = rc ?: java_field_read(&v->memory, address, &s->heap_shift, &shift, e);
 	if (rc)
 		return rc;
 	heap->high_word = memory + s->space_high.at;
@@ -47,8 +43,7 @@ int java_heaps_refresh(struct java_view *v, struct err *e)
 		uint64_t high, segmap_end;
 		int rc = target_read_u64(&v->memory, heap->high_word, &high, e);
 
-		if (rc == 0)
-			rc = target_read_u64(&v->memory, heap->segmap_end_word, &segmap_end, e);
+		rc = rc ?: target_read_u64(&v->memory, heap->segmap_end_word, &segmap_end, e);
 		if (rc)
 			return rc;
 		if (high < heap->high || high - heap->low > HEAP_BYTES_MAX || segmap_end < heap->segmap_end)
@@ -65,10 +60,8 @@ static int interpreter_read(struct java_view *v, struct err *e)
 	uint64_t queue;
 
 	int rc = java_field_read(&v->memory, 0, &s->call_stub_return, &v->call_stub_return, e);
-	if (rc == 0)
-		rc = java_field_read(&v->memory, 0, &s->interpreter, &queue, e);
-	if (rc == 0)
-		rc = java_field_read(&v->memory, queue, &s->queue_buffer, &v->interpreter, e);
+	rc = rc ?: java_field_read(&v->memory, 0, &s->interpreter, &queue, e);
+	rc = rc ?: java_field_read(&v->memory, queue, &s->queue_buffer, &v->interpreter, e);
 	if (rc == 0 && (!java_heap_of(v, v->interpreter) || !java_heap_of(v, v->call_stub_return)))
 		rc = err_set(e, EINVAL, "its interpreter is not in its code heaps");
 	return rc;
@@ -81,16 +74,13 @@ int java_heaps_read(struct java_view *v, struct err *e)
 
 	v->heap_count = 0;
 	int rc = java_field_read(&v->memory, 0, &s->heaps, &list, e);
-	if (rc == 0)
-		rc = java_field_read(&v->memory, list, &s->list_length, &count, e);
-	if (rc == 0)
-		rc = java_field_read(&v->memory, list, &s->list_data, &data, e);
+	rc = rc ?: java_field_read(&v->memory, list, &s->list_length, &count, e);
+	rc = rc ?: java_field_read(&v->memory, list, &s->list_data, &data, e);
 	if (rc == 0 && (count == 0 || count > JAVA_HEAPS_MAX))
 		rc = err_set(e, EINVAL, "it has %" PRIu64 " code heaps", count);
 	for (uint32_t i = 0; rc == 0 && i < count; i++) {
 		rc = target_read_u64(&v->memory, data + 8ull * i, &heap, e);
-		if (rc == 0)
-			rc = heap_read(v, heap, &v->heaps[i], e);
+		rc = rc ?: heap_read(v, heap, &v->heaps[i], e);
 		if (rc == 0)
 			v->heap_count++;
 	}
@@ -134,14 +124,10 @@ static int describe(struct java_view *v, struct java_code *code, struct err *e)
 	uint64_t bytes, start, words, name;
 
 	int rc = java_field_read(&v->memory, code->address, &s->blob_bytes, &bytes, e);
-	if (rc == 0)
-		rc = java_field_read(&v->memory, code->address, &s->blob_code, &start, e);
-	if (rc == 0)
-		rc = java_field_read(&v->memory, code->address, &s->blob_frame_words, &words, e);
-	if (rc == 0)
-		rc = java_field_read(&v->memory, code->address, &s->blob_name, &name, e);
-	if (rc == 0)
-		rc = target_read_string(&v->memory, name, code->name, sizeof code->name, e);
+	rc = rc ?: java_field_read(&v->memory, code->address, &s->blob_code, &start, e);
+	rc = rc ?: java_field_read(&v->memory, code->address, &s->blob_frame_words, &words, e);
+	rc = rc ?: java_field_read(&v->memory, code->address, &s->blob_name, &name, e);
+	rc = rc ?: target_read_string(&v->memory, name, code->name, sizeof code->name, e);
 	if (rc == -ENAMETOOLONG) {
 		code->name[sizeof code->name - 1] = '\0';
 		rc = 0;
@@ -162,8 +148,7 @@ static int block_read(struct java_view *v, const struct java_heap *heap, uint64_
 	uint64_t segments, is_used;
 
 	int rc = java_field_read(&v->memory, block, &v->s.block_length, &segments, e);
-	if (rc == 0)
-		rc = java_field_read(&v->memory, block, &v->s.block_used, &is_used, e);
+	rc = rc ?: java_field_read(&v->memory, block, &v->s.block_used, &is_used, e);
 	if (rc)
 		return rc;
 	if (segments == 0 || segments > (heap->high - block) >> heap->shift)
@@ -183,8 +168,7 @@ int java_code_next(struct java_view *v, const struct java_heap *heap, uint64_t *
 	int rc = java_field_read(&v->memory, *at, &v->s.block_length, &segments, e);
 	if (rc == 0 && segments == 0)
 		return -ENOENT; /* behind the last one nothing has been written */
-	if (rc == 0)
-		rc = block_read(v, heap, *at, code, used, e);
+	rc = rc ?: block_read(v, heap, *at, code, used, e);
 	if (rc == 0)
 		*at = code->end;
 	return rc;
@@ -221,8 +205,7 @@ int java_code_at(struct java_view *v, uint64_t pc, struct java_code *code, struc
 	if (!heap)
 		return err_set(e, ENOENT, "0x%" PRIx64 " is not in a code heap", pc);
 	int rc = block_of(v, heap, (pc - heap->low) >> heap->shift, &block, e);
-	if (rc == 0)
-		rc = block_read(v, heap, block, code, &used, e);
+	rc = rc ?: block_read(v, heap, block, code, &used, e);
 	if (rc == 0 && (!used || pc < code->start || pc >= code->end))
 		rc = err_set(e, EINVAL, "there is no code at 0x%" PRIx64, pc);
 	return rc;
@@ -259,8 +242,7 @@ int java_code_original_pc(struct java_view *v, const struct java_code *code, uin
 	rc = java_field_read(&v->memory, code->address, &s->compiled_original, &offset, e);
 	if (rc == 0 && offset + 8 > code->frame_bytes)
 		rc = err_set(e, EINVAL, "the code at 0x%" PRIx64 " keeps its pc outside of its frame", code->address);
-	if (rc == 0)
-		rc = target_read_u64(&v->memory, sp + offset, &original, e);
+	rc = rc ?: target_read_u64(&v->memory, sp + offset, &original, e);
 	if (rc == 0 && (original < code->start || original >= code->end))
 		rc = err_set(e, EINVAL, "the code at 0x%" PRIx64 " was left at no place of its own", code->address);
 	if (rc == 0)
@@ -290,8 +272,7 @@ static int methods_find(struct java_view *v, const struct java_code *code, uint6
 		if (s->compiled_immutable.bytes)
 			rc = java_field_read(&v->memory, code->address, &s->blob_data, &base, e);
 		base += s->compiled_immutable.bytes ? code->address : 0;
-		if (rc == 0)
-			rc = java_field_read(&v->memory, code->address, &s->compiled_metadata, &more, e);
+		rc = rc ?: java_field_read(&v->memory, code->address, &s->compiled_metadata, &more, e);
 	}
 	*methods = base + more;
 	return rc;
@@ -306,12 +287,9 @@ static int debug_find(struct java_view *v, const struct java_code *code, struct 
 
 	if (s->compiled_immutable.bytes)
 		rc = java_field_read(&v->memory, code->address, &s->compiled_immutable, &base, e);
-	if (rc == 0)
-		rc = target_read(&v->memory, code->address + s->compiled_pcs.at, ends, sizeof ends, e);
-	if (rc == 0)
-		rc = address_read(v, code->address, &s->compiled_scopes, base, &d->scopes, e);
-	if (rc == 0)
-		rc = methods_find(v, code, &d->methods, e);
+	rc = rc ?: target_read(&v->memory, code->address + s->compiled_pcs.at, ends, sizeof ends, e);
+	rc = rc ?: address_read(v, code->address, &s->compiled_scopes, base, &d->scopes, e);
+	rc = rc ?: methods_find(v, code, &d->methods, e);
 	if (rc)
 		return rc;
 	if (ends[0] < 0 || ends[1] < ends[0] || (uint32_t)(ends[1] - ends[0]) / s->bytes.pc_desc > PCS_MAX)
@@ -394,8 +372,7 @@ int java_points_read(struct java_view *v, const struct java_code *code, uint64_t
 
 	int rc = debug_find(v, code, &d, e);
 	*count = 0;
-	if (rc == 0)
-		rc = scope_find(v, &d, pc - code->start, &scope, e);
+	rc = rc ?: scope_find(v, &d, pc - code->start, &scope, e);
 	while (rc == 0 && scope) {
 		if (*count == JAVA_INLINED_MAX)
 			return err_set(e, EINVAL, "more than %u methods are inlined", JAVA_INLINED_MAX);
@@ -412,8 +389,7 @@ int java_code_debug_pc(struct java_view *v, const struct java_code *code, uint32
 	int rc = debug_find(v, code, &d, e);
 	if (rc == 0 && n + 2 >= d.count) /* the first and the last one are sentinels */
 		return -ENOENT;
-	if (rc == 0)
-		rc = pc_read(v, &d, n + 1, pair, e);
+	rc = rc ?: pc_read(v, &d, n + 1, pair, e);
 	if (rc == 0 && (pair[0] < 0 || (uint64_t)pair[0] > code->end - code->start))
 		rc = err_set(e, EINVAL, "the code at 0x%" PRIx64 " has debug information outside of it", code->address);
 	if (rc == 0)

@@ -39,8 +39,7 @@ static int identify(struct java_view *v, uint64_t frame, struct java_code *code,
 		return rc;
 	*id = (struct identity){ .address = code->address };
 	rc = java_field_read(&v->memory, code->address, &v->s.compiled_id, &id->id, e);
-	if (rc == 0)
-		rc = java_field_read(&v->memory, code->address, &v->s.compiled_method, &id->method, e);
+	rc = rc ?: java_field_read(&v->memory, code->address, &v->s.compiled_method, &id->method, e);
 	if (rc == 0 && ((uint16_t)id->id != DUMP_JAVA_TAG(frame) || id->method == 0))
 		rc = gone(frame, e);
 	return rc;
@@ -65,8 +64,7 @@ static int call_read(struct java_view *v, const struct java_point *point, struct
 	struct java_method m;
 
 	int rc = java_method_read(v, point->method, nowhere ? 0 : point->bci, &m, e);
-	if (rc == 0)
-		rc = java_method_place(v, &m, nowhere ? 0 : point->bci, &call->place, e);
+	rc = rc ?: java_method_place(v, &m, nowhere ? 0 : point->bci, &call->place, e);
 	call->method = point->method;
 	if (nowhere)
 		call->place.line = JAVA_NO_LINE;
@@ -91,8 +89,7 @@ static int compiled_read(struct java_view *v, uint64_t frame, struct java_called
 	rc = points_at(v, &code, &before, DUMP_JAVA_ADDRESS(frame), points, count, e);
 	for (uint32_t i = 0; rc == 0 && i < *count; i++)
 		rc = call_read(v, &points[i], &list[i], e);
-	if (rc == 0)
-		rc = identify(v, frame, &code, &after, e);
+	rc = rc ?: identify(v, frame, &code, &after, e);
 	if (rc == 0 && memcmp(&before, &after, sizeof before) != 0)
 		rc = gone(frame, e);
 	return rc;
@@ -110,10 +107,8 @@ static int interpreted_read(struct java_view *v, uint64_t frame, struct java_cal
 		bci = (uint16_t)(DUMP_JAVA_TAG(frame) - (uint16_t)m.code);
 	if (rc == 0 && !m.native && (uint32_t)bci >= m.code_bytes)
 		return err_set(e, ENOENT, "the Method of frame 0x%" PRIx64 " is gone", frame);
-	if (rc == 0)
-		rc = java_method_place(v, &m, bci, &call->place, e);
-	if (rc == 0)
-		rc = java_method_read(v, m.address, 0, &again, e);
+	rc = rc ?: java_method_place(v, &m, bci, &call->place, e);
+	rc = rc ?: java_method_read(v, m.address, 0, &again, e);
 	if (rc == 0 && memcmp(&m, &again, sizeof m) != 0)
 		rc = err_set(e, EINVAL, "the Method of frame 0x%" PRIx64 " has changed", frame);
 	call->method = m.address;

@@ -14,8 +14,7 @@ static int bounds_read(struct java_layout *l, struct java_view *v, struct err *e
 	uint64_t high;
 
 	int rc = java_field_read(&v->memory, 0, &v->s.cache_low, &l->low, e);
-	if (rc == 0)
-		rc = java_field_read(&v->memory, 0, &v->s.cache_high, &high, e);
+	rc = rc ?: java_field_read(&v->memory, 0, &v->s.cache_high, &high, e);
 	if (rc)
 		return rc;
 	for (uint32_t i = 0; i < v->heap_count; i++)
@@ -49,10 +48,8 @@ static int frames_layout(struct java_layout *l, const struct java_view *v, struc
 
 	l->handler_base = offsets ? s->bytes.block : 0;
 	int rc = head_offset(v, &s->compiled_id, 4, &l->compile_id, e);
-	if (rc == 0)
-		rc = head_offset(v, &s->compiled_original, 4, &l->original, e);
-	if (rc == 0)
-		rc = head_offset(v, &s->compiled_deopt, offsets ? 4 : 8, &l->handlers[0], e);
+	rc = rc ?: head_offset(v, &s->compiled_original, 4, &l->original, e);
+	rc = rc ?: head_offset(v, &s->compiled_deopt, offsets ? 4 : 8, &l->handlers[0], e);
 	if (rc == 0 && s->compiled_deopt_mh.bytes)
 		rc = head_offset(v, &s->compiled_deopt_mh, offsets ? 4 : 8, &l->handlers[1], e);
 	return rc;
@@ -65,12 +62,10 @@ int java_inside_layout(struct java_layout *layout, struct java_view *v, struct e
 	struct java_code code;
 
 	int rc = bounds_read(&l, v, e);
-	if (rc == 0)
-		rc = java_code_at(v, v->interpreter, &code, e);
+	rc = rc ?: java_code_at(v, v->interpreter, &code, e);
 	if (rc == 0 && (used >= v->s.bytes.block || words + 4 > JAVA_BLOB_BYTES || v->s.blob_frame_words.bytes != 4))
 		rc = err_set(e, EINVAL, "the head of its code is larger than known ones");
-	if (rc == 0)
-		rc = frames_layout(&l, v, e);
+	rc = rc ?: frames_layout(&l, v, e);
 	if (rc == 0 && v->s.version >= JAVA_CONTINUATIONS_SINCE && !v->barrier)
 		rc = err_set(e, EINVAL, "its code of continuations was not found");
 	if (rc)

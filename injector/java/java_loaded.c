@@ -51,8 +51,7 @@ int java_loaded_has(struct java_loaded *l, struct java_view *v, uint64_t class, 
 	const uint32_t *known = rc ? NULL : map_find(&l->loaders, loader);
 	if (known && !*known) {
 		rc = java_field_read(&v->memory, loader, &s->loader_classes, &first, e);
-		if (rc == 0)
-			rc = chain_read(&l->classes, v, first, &s->class_next, CLASSES_MAX, ++l->attempts, e);
+		rc = rc ?: chain_read(&l->classes, v, first, &s->class_next, CLASSES_MAX, ++l->attempts, e);
 		if (rc == 0 && map_put(&l->loaders, loader, 1))
 			rc = err_set(e, ENOMEM, "no memory for classes");
 	}

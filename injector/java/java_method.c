@@ -30,12 +30,10 @@ static int class_has(struct java_view *v, uint64_t holder, uint64_t method, stru
 	AUTO_FREE uint64_t *list = NULL;
 
 	int rc = java_field_read(&v->memory, holder, &s->class_methods, &array, e);
-	if (rc == 0)
-		rc = java_field_read(&v->memory, array, &s->array_length, &count, e);
+	rc = rc ?: java_field_read(&v->memory, array, &s->array_length, &count, e);
 	if (rc == 0 && (count == 0 || count > METHODS_MAX))
 		return no_method(method, "its class has no methods", e);
-	if (rc == 0)
-		rc = budget_fits(v->memory.budget, 8 * count, e);
+	rc = rc ?: budget_fits(v->memory.budget, 8 * count, e);
 	if (rc)
 		return rc;
 	list = malloc(8 * count);
@@ -55,16 +53,11 @@ int java_method_read(struct java_view *v, uint64_t address, int32_t bci, struct 
 	uint64_t access, code_bytes;
 
 	int rc = java_field_read(&v->memory, address, &s->method_const, &new.constant, e);
-	if (rc == 0)
-		rc = java_field_read(&v->memory, address, &s->method_access, &access, e);
-	if (rc == 0)
-		rc = java_field_read(&v->memory, new.constant, &s->const_pool, &new.pool, e);
-	if (rc == 0)
-		rc = java_field_read(&v->memory, new.constant, &s->const_code_bytes, &code_bytes, e);
-	if (rc == 0)
-		rc = java_field_read(&v->memory, new.pool, &s->pool_holder, &new.holder, e);
-	if (rc == 0)
-		rc = class_has(v, new.holder, address, e);
+	rc = rc ?: java_field_read(&v->memory, address, &s->method_access, &access, e);
+	rc = rc ?: java_field_read(&v->memory, new.constant, &s->const_pool, &new.pool, e);
+	rc = rc ?: java_field_read(&v->memory, new.constant, &s->const_code_bytes, &code_bytes, e);
+	rc = rc ?: java_field_read(&v->memory, new.pool, &s->pool_holder, &new.holder, e);
+	rc = rc ?: class_has(v, new.holder, address, e);
 	if (rc)
 		return rc;
 	new.native = access &ACCESS_NATIVE;
@@ -113,8 +106,7 @@ static int pool_symbol(struct java_view *v, const struct java_method *m, uint64_
 	int rc = java_field_read(&v->memory, m->pool, &v->s.pool_length, &length, e);
 	if (rc == 0 && (index == 0 || index >= length))
 		return err_set(e, EINVAL, "the pool at 0x%" PRIx64 " does not have entry %" PRIu64, m->pool, index);
-	if (rc == 0)
-		rc = target_read_u64(&v->memory, m->pool + v->s.bytes.pool + 8 * index, &symbol, e);
+	rc = rc ?: target_read_u64(&v->memory, m->pool + v->s.bytes.pool + 8 * index, &symbol, e);
 	return rc ? rc : symbol_read(v, symbol, text, size, e);
 }
 
@@ -131,12 +123,9 @@ static int function_read(struct java_view *v, const struct java_method *m, struc
 	uint64_t symbol, index;
 
 	int rc = java_field_read(&v->memory, m->holder, &v->s.class_name, &symbol, e);
-	if (rc == 0)
-		rc = symbol_read(v, symbol, class, sizeof class, e);
-	if (rc == 0)
-		rc = java_field_read(&v->memory, m->constant, &v->s.const_name, &index, e);
-	if (rc == 0)
-		rc = pool_symbol(v, m, index, name, sizeof name, e);
+	rc = rc ?: symbol_read(v, symbol, class, sizeof class, e);
+	rc = rc ?: java_field_read(&v->memory, m->constant, &v->s.const_name, &index, e);
+	rc = rc ?: pool_symbol(v, m, index, name, sizeof name, e);
 	if (rc)
 		return rc;
 	class_external(class);
@@ -207,8 +196,7 @@ static int line_read(struct java_view *v, const struct java_method *m, int32_t b
 
 	*line = JAVA_NO_LINE;
 	int rc = java_field_read(&v->memory, m->constant, &s->const_flags, &flags, e);
-	if (rc == 0)
-		rc = java_field_read(&v->memory, m->constant, &s->const_words, &words, e);
+	rc = rc ?: java_field_read(&v->memory, m->constant, &s->const_words, &words, e);
 	if (rc || m->native || !(flags & s->has_lines))
 		return rc;
 	uint64_t before = s->bytes.const_method + (uint64_t)m->code_bytes, all = 8 * words;
@@ -226,7 +214,6 @@ int java_method_place(struct java_view *v, const struct java_method *m, int32_t 
 {
 	int rc = function_read(v, m, place, e);
 
-	if (rc == 0)
-		rc = file_read(v, m, place, e);
+	rc = rc ?: file_read(v, m, place, e);
 	return rc ? rc : line_read(v, m, bci, &place->line, e);
 }

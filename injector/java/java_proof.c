@@ -80,10 +80,8 @@ static int prove_head(struct prover *pr, const struct java_code *code, struct er
 	uint64_t id, original, handler;
 
 	int rc = java_field_read(&v->memory, code->address, &v->s.compiled_id, &id, e);
-	if (rc == 0)
-		rc = java_field_read(&v->memory, code->address, &v->s.compiled_original, &original, e);
-	if (rc == 0)
-		rc = java_code_handler(v, code, &handler, e);
+	rc = rc ?: java_field_read(&v->memory, code->address, &v->s.compiled_original, &original, e);
+	rc = rc ?: java_code_handler(v, code, &handler, e);
 	if (rc)
 		return rc;
 	if (id == 0 || (id == pr->last_id && code->address != pr->last_code) || original + 8 > code->frame_bytes ||
@@ -106,14 +104,12 @@ static int prove_code_once(struct prover *pr, const struct java_code *code, stru
 	if (rc || !own.method)
 		return rc;
 	rc = method_check(pr, &own, &m, e);
-	if (rc == 0)
-		rc = prove_head(pr, code, e);
+	rc = rc ?: prove_head(pr, code, e);
 	for (uint32_t n = 0; rc == 0 && n < POINTS_OF_CODE; n++) {
 		rc = java_code_debug_pc(v, code, n, &pc, e);
 		if (rc == -ENOENT)
 			return 0;
-		if (rc == 0)
-			rc = prove_pc(pr, code, pc, e);
+		rc = rc ?: prove_pc(pr, code, pc, e);
 	}
 	return rc;
 }
@@ -122,11 +118,10 @@ static int prove_code_once(struct prover *pr, const struct java_code *code, stru
 static bool code_changed(struct prover *pr, const struct java_code *code, uint64_t id, uint64_t method)
 {
 	struct java_view *v = &pr->p->view;
-	struct err ignored;
 	uint64_t id_now, method_now;
 
-	return java_field_read(&v->memory, code->address, &v->s.compiled_id, &id_now, &ignored) ||
-	       java_field_read(&v->memory, code->address, &v->s.compiled_method, &method_now, &ignored) ||
+	return java_field_read(&v->memory, code->address, &v->s.compiled_id, &id_now, ERR_IGNORED) ||
+	       java_field_read(&v->memory, code->address, &v->s.compiled_method, &method_now, ERR_IGNORED) ||
 	       id_now != id || method_now != method;
 }
 
@@ -136,8 +131,7 @@ static int prove_code(struct prover *pr, const struct java_code *code, struct er
 	uint64_t id, method;
 
 	int rc = java_field_read(&v->memory, code->address, &v->s.compiled_id, &id, e);
-	if (rc == 0)
-		rc = java_field_read(&v->memory, code->address, &v->s.compiled_method, &method, e);
+	rc = rc ?: java_field_read(&v->memory, code->address, &v->s.compiled_method, &method, e);
 	for (unsigned look = 0; rc == 0; look++) {
 		rc = prove_code_once(pr, code, e);
 		if (!is_of_objects(rc) || code_changed(pr, code, id, method))
@@ -222,8 +216,7 @@ static int on_frame(void *context, const struct java_frame *frame, struct err *e
 	struct java_place place;
 
 	int rc = method_check(l->pr, &frame->point, &m, e);
-	if (rc == 0)
-		rc = java_method_place(&l->pr->p->view, &m, frame->point.bci, &place, e);
+	rc = rc ?: java_method_place(&l->pr->p->view, &m, frame->point.bci, &place, e);
 	if (rc)
 		return rc;
 	l->stack->frames++;
@@ -246,7 +239,6 @@ static int look_once(struct prover *pr, struct java_stack *s, bool *moved, struc
 	struct java_view *v = &pr->p->view;
 	struct look l = { pr, s };
 	struct java_anchor before, after;
-	struct err ignored;
 
 	*moved = false;
 	int rc = java_anchor_read(v, &s->thread, &before, e);
@@ -258,7 +250,7 @@ static int look_once(struct prover *pr, struct java_stack *s, bool *moved, struc
 	if (s->thread.tid <= 0)
 		return err_set(e, EINVAL, "a thread that has frames has no number");
 	rc = java_stack_walk(v, &s->thread, &before, on_frame, &l, &s->end, e);
-	*moved = java_anchor_read(v, &s->thread, &after, &ignored) || !same_anchor(&before, &after);
+	*moved = java_anchor_read(v, &s->thread, &after, ERR_IGNORED) || !same_anchor(&before, &after);
 	return rc;
 }
 
@@ -266,9 +258,8 @@ static bool is_listed(struct prover *pr, const struct java_thread *t)
 {
 	AUTO_FREE struct java_thread *list = NULL;
 	size_t count = 0;
-	struct err ignored;
 
-	if (java_threads_read(&pr->p->view, &list, &count, &ignored))
+	if (java_threads_read(&pr->p->view, &list, &count, ERR_IGNORED))
 		return true;
 	for (size_t i = 0; i < count; i++)
 		if (list[i].address == t->address && list[i].tid == t->tid)
@@ -352,10 +343,8 @@ static int prove_all(struct prover *pr, struct err *e)
 {
 	int rc = prove_heaps(pr, e);
 
-	if (rc == 0)
-		rc = prove_stacks(pr, e);
-	if (rc == 0)
-		rc = java_inside_layout(&pr->p->layout, &pr->p->view, e);
+	rc = rc ?: prove_stacks(pr, e);
+	rc = rc ?: java_inside_layout(&pr->p->layout, &pr->p->view, e);
 	return rc ? rc : budget_check(&pr->budget, e);
 }
 
@@ -379,8 +368,7 @@ static void prove_within(struct java_proof *p, const struct java_runtime *r, con
 		p->view.s = *s;
 	else
 		rc = java_structures_read(&p->view.s, r->module, &p->view.memory, &e);
-	if (rc == 0)
-		rc = prove_all(pr, &e);
+	rc = rc ?: prove_all(pr, &e);
 	p->proved = rc == 0;
 	if (rc)
 		snprintf(p->why, sizeof p->why, "%s", e.text);

@@ -19,10 +19,8 @@ static int thread_read(struct java_view *v, uint64_t address, struct java_thread
 	int rc = java_field_read(&v->memory, address, &s->thread_native, &native, e);
 	if (rc == 0 && native)
 		rc = java_field_read(&v->memory, native, &s->native_id, &tid, e);
-	if (rc == 0)
-		rc = java_field_read(&v->memory, address, &s->thread_stack_base, &t->stack_end, e);
-	if (rc == 0)
-		rc = java_field_read(&v->memory, address, &s->thread_stack_bytes, &bytes, e);
+	rc = rc ?: java_field_read(&v->memory, address, &s->thread_stack_base, &t->stack_end, e);
+	rc = rc ?: java_field_read(&v->memory, address, &s->thread_stack_bytes, &bytes, e);
 	if (rc == 0 && (tid > INT32_MAX || bytes > STACK_BYTES_MAX || bytes > t->stack_end))
 		rc = err_set(e, EINVAL, "there is no JavaThread at 0x%" PRIx64, address);
 	t->tid = (int32_t)tid;
@@ -37,20 +35,16 @@ int java_threads_read(struct java_view *v, struct java_thread **list, size_t *co
 	uint64_t all, length, data, address;
 
 	int rc = java_field_read(&v->memory, 0, &s->threads, &all, e);
-	if (rc == 0)
-		rc = java_field_read(&v->memory, all, &s->threads_length, &length, e);
-	if (rc == 0)
-		rc = java_field_read(&v->memory, all, &s->threads_data, &data, e);
+	rc = rc ?: java_field_read(&v->memory, all, &s->threads_length, &length, e);
+	rc = rc ?: java_field_read(&v->memory, all, &s->threads_data, &data, e);
 	if (rc == 0 && length > JAVA_THREADS_MAX)
 		rc = err_set(e, EINVAL, "it has more than %u threads", JAVA_THREADS_MAX);
-	if (rc == 0)
-		rc = budget_take(v->memory.budget, length * sizeof *threads, e);
+	rc = rc ?: budget_take(v->memory.budget, length * sizeof *threads, e);
 	if (rc == 0 && length && !(threads = calloc(length, sizeof *threads)))
 		rc = err_set(e, ENOMEM, "no memory for the threads");
 	for (uint64_t i = 0; rc == 0 && i < length; i++) {
 		rc = target_read_u64(&v->memory, data + 8 * i, &address, e);
-		if (rc == 0)
-			rc = thread_read(v, address, &threads[i], e);
+		rc = rc ?: thread_read(v, address, &threads[i], e);
 	}
 	if (rc) {
 		free(threads);
@@ -66,8 +60,7 @@ static int anchor_at(struct java_view *v, uint64_t address, struct java_anchor *
 	const struct java_structures *s = &v->s;
 
 	int rc = java_field_read(&v->memory, address, &s->anchor_sp, &a->sp, e);
-	if (rc == 0)
-		rc = java_field_read(&v->memory, address, &s->anchor_pc, &a->pc, e);
+	rc = rc ?: java_field_read(&v->memory, address, &s->anchor_pc, &a->pc, e);
 	return rc ? rc : java_field_read(&v->memory, address, &s->anchor_fp, &a->fp, e);
 }
 
@@ -123,8 +116,7 @@ static int leave(struct walk *w, uint64_t link, uint64_t sp, struct err *e)
 	if (!on_stack(w, link, 16) || sp <= w->sp || sp > w->thread->stack_end)
 		return lost(w, "its caller is not on the stack", e);
 	int rc = word(w, link, &fp, e);
-	if (rc == 0)
-		rc = word(w, link + 8, &pc, e);
+	rc = rc ?: word(w, link + 8, &pc, e);
 	if (rc)
 		return rc;
 	w->pc = pc;
@@ -144,12 +136,9 @@ static int interpreted(struct walk *w, struct err *e)
 	if (!on_stack(w, lowest, 8ull * -JAVA_BYTECODE + 16) || w->fp - w->sp > GUESS_BYTES_MAX)
 		return lost(w, "there is no frame of the interpreter", e);
 	int rc = word(w, w->fp + 8ull * JAVA_SENDER_SP, &sender, e);
-	if (rc == 0)
-		rc = word(w, w->fp + 8ull * JAVA_METHOD, &frame.point.method, e);
-	if (rc == 0)
-		rc = word(w, lowest, &bytecode, e);
-	if (rc == 0)
-		rc = java_field_read(&w->v->memory, frame.point.method, &s->method_const, &constant, e);
+	rc = rc ?: word(w, w->fp + 8ull * JAVA_METHOD, &frame.point.method, e);
+	rc = rc ?: word(w, lowest, &bytecode, e);
+	rc = rc ?: java_field_read(&w->v->memory, frame.point.method, &s->method_const, &constant, e);
 	if (rc)
 		return rc;
 	uint64_t index = bytecode - (constant + s->bytes.const_method);
@@ -219,8 +208,7 @@ static int entry(struct walk *w, struct err *e)
 	int rc = word(w, at, &wrapper, e);
 	if (rc == 0 && !on_stack(w, wrapper, 8))
 		rc = lost(w, "a call of Java code has no wrapper", e);
-	if (rc == 0)
-		rc = anchor_at(w->v, wrapper + w->v->s.wrapper_anchor.at, &anchor, e);
+	rc = rc ?: anchor_at(w->v, wrapper + w->v->s.wrapper_anchor.at, &anchor, e);
 	if (rc)
 		return rc;
 	w->done = anchor.sp == 0;

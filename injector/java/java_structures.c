@@ -100,10 +100,8 @@ static int version_read(struct java_structures *s, const struct target_memory *t
 	uint64_t major, text;
 
 	int rc = java_field_read(tm, 0, &s->version_major, &major, e);
-	if (rc == 0)
-		rc = java_field_read(tm, 0, &s->version_text, &text, e);
-	if (rc == 0)
-		rc = target_read_string(tm, text, s->release, sizeof s->release, e);
+	rc = rc ?: java_field_read(tm, 0, &s->version_text, &text, e);
+	rc = rc ?: target_read_string(tm, text, s->release, sizeof s->release, e);
 	if (rc == 0 && (major < JAVA_OLDEST || major > JAVA_NEWEST))
 		rc = err_set(e, ENOEXEC, "the structures of this version (%s) are not known", s->release);
 	if (rc)

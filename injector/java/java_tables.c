@@ -48,8 +48,7 @@ static int shape_read(struct shape *shape, const struct source *s, const char *a
 	int rc = exported_word(s, array, "", &shape->array, e);
 
 	shape->name = shape->owner = shape->type = shape->is_static = shape->value = shape->address = UINT64_MAX;
-	if (rc == 0)
-		rc = exported_word(s, prefix, "ArrayStride", &shape->stride, e);
+	rc = rc ?: exported_word(s, prefix, "ArrayStride", &shape->stride, e);
 	if (rc == 0 && (shape->stride < 16 || shape->stride > STRIDE_MAX))
 		rc = err_set(e, EINVAL, "entries of gHotSpotVM%s have no likely size", array);
 	return rc;
@@ -65,9 +64,7 @@ static uint64_t word_at(const uint8_t *entry, uint64_t offset)
 
 static bool text_at(const struct source *s, uint64_t address, char *text, size_t size)
 {
-	struct err ignored;
-
-	return address && target_read_string(s->memory, address, text, size, &ignored) == 0;
+	return address && target_read_string(s->memory, address, text, size, ERR_IGNORED) == 0;
 }
 
 /* "Type::field", "Type". False: no name of a length that is looked for. */
@@ -124,18 +121,12 @@ static int fields_read(struct java_table *t, const struct source *s, struct err 
 	struct shape shape;
 
 	int rc = shape_read(&shape, s, "Structs", "StructEntry", e);
-	if (rc == 0)
-		rc = part(s, "StructEntry", "TypeNameOffset", shape.stride, &shape.owner, e);
-	if (rc == 0)
-		rc = part(s, "StructEntry", "FieldNameOffset", shape.stride, &shape.name, e);
-	if (rc == 0)
-		rc = part(s, "StructEntry", "TypeStringOffset", shape.stride, &shape.type, e);
-	if (rc == 0)
-		rc = part(s, "StructEntry", "IsStaticOffset", shape.stride, &shape.is_static, e);
-	if (rc == 0)
-		rc = part(s, "StructEntry", "OffsetOffset", shape.stride, &shape.value, e);
-	if (rc == 0)
-		rc = part(s, "StructEntry", "AddressOffset", shape.stride, &shape.address, e);
+	rc = rc ?: part(s, "StructEntry", "TypeNameOffset", shape.stride, &shape.owner, e);
+	rc = rc ?: part(s, "StructEntry", "FieldNameOffset", shape.stride, &shape.name, e);
+	rc = rc ?: part(s, "StructEntry", "TypeStringOffset", shape.stride, &shape.type, e);
+	rc = rc ?: part(s, "StructEntry", "IsStaticOffset", shape.stride, &shape.is_static, e);
+	rc = rc ?: part(s, "StructEntry", "OffsetOffset", shape.stride, &shape.value, e);
+	rc = rc ?: part(s, "StructEntry", "AddressOffset", shape.stride, &shape.address, e);
 	return rc ? rc : table_read(t, s, &shape, e);
 }
 
@@ -145,10 +136,8 @@ static int values_read(struct java_table *t, const struct source *s, const char 
 	struct shape shape;
 
 	int rc = shape_read(&shape, s, array, prefix, e);
-	if (rc == 0)
-		rc = part(s, prefix, name, shape.stride, &shape.name, e);
-	if (rc == 0)
-		rc = part(s, prefix, value, shape.stride, &shape.value, e);
+	rc = rc ?: part(s, prefix, name, shape.stride, &shape.name, e);
+	rc = rc ?: part(s, prefix, value, shape.stride, &shape.value, e);
 	return rc ? rc : table_read(t, s, &shape, e);
 }
 
@@ -158,10 +147,8 @@ int java_tables_read(struct java_tables *t, const struct elf_module *m, const st
 
 	*t = (struct java_tables){ 0 };
 	int rc = fields_read(&t->fields, &s, e);
-	if (rc == 0)
-		rc = values_read(&t->types, &s, "Types", "TypeEntry", "TypeNameOffset", "SizeOffset", e);
-	if (rc == 0)
-		rc = values_read(&t->constants, &s, "IntConstants", "IntConstantEntry", "NameOffset", "ValueOffset", e);
+	rc = rc ?: values_read(&t->types, &s, "Types", "TypeEntry", "TypeNameOffset", "SizeOffset", e);
+	rc = rc ?: values_read(&t->constants, &s, "IntConstants", "IntConstantEntry", "NameOffset", "ValueOffset", e);
 	for (size_t i = 0; i < t->constants.count; i++)
 		t->constants.list[i].value &= UINT32_MAX;
 	if (rc)

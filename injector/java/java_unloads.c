@@ -56,8 +56,7 @@ int java_unloads_find(struct java_view *v, uint64_t *address, struct err *e)
 	int rc = v->s.counters.bytes ? java_field_read(&v->memory, 0, &v->s.counters, &start, e) : 0;
 	if (rc == 0 && start == 0)
 		return none("it has no performance data (-XX:-UsePerfData)", e);
-	if (rc == 0)
-		rc = target_read(&v->memory, start, &p, sizeof p, e);
+	rc = rc ?: target_read(&v->memory, start, &p, sizeof p, e);
 	if (rc)
 		return rc;
 	if (memcmp(p.magic, magic, sizeof magic) != 0 || p.byte_order != LITTLE_ENDIAN_DATA || p.major != 2 ||
@@ -69,8 +68,7 @@ int java_unloads_find(struct java_view *v, uint64_t *address, struct err *e)
 		rc = target_read(&v->memory, at, &entry, sizeof entry, e);
 		if (rc == 0 && (entry.bytes < (int32_t)sizeof entry || entry.bytes > (int32_t)ENTRY_BYTES_MAX))
 			return none("its performance data make no sense", e);
-		if (rc == 0)
-			rc = look_at(v, at, &entry, e);
+		rc = rc ?: look_at(v, at, &entry, e);
 		if (rc == 1)
 			*address = at + (uint32_t)entry.data_offset;
 		if (rc)

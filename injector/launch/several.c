@@ -123,12 +123,11 @@ static bool begins_anew(const struct several *s, const struct member *m, int sta
 {
 	const enum session_after then = *after(s, m);
 	struct chosen now;
-	struct err ended;
 
 	if (!WIFEXITED(status) || (then != AFTER_EXEC && then != AFTER_EXEC_UNATTACHED))
 		return false;
 	return s->options->children && !s->asked && m->programs < SEVERAL_PROGRAMS_MAX &&
-	       chosen_look(&now, m->target.pid, &ended) == 0 && now.start_ticks == m->target.start_ticks;
+	       chosen_look(&now, m->target.pid, ERR_IGNORED) == 0 && now.start_ticks == m->target.start_ticks;
 }
 
 static void ended(struct several *s, struct member *m, int status)

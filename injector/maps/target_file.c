@@ -52,12 +52,11 @@ static bool is_file_of(int fd, const struct mapping *map)
 	void *own = mmap(NULL, 1, PROT_READ, MAP_PRIVATE, fd, 0);
 	const uint64_t address = (uint64_t)(uintptr_t)own;
 	struct maps maps;
-	struct err ignored;
 
 	if (own == MAP_FAILED)
 		return false;
 	bool same = false;
-	if (maps_at_read(&maps, "/proc/self/maps", &address, 1, &ignored) == 0) {
+	if (maps_at_read(&maps, "/proc/self/maps", &address, 1, ERR_IGNORED) == 0) {
 		const struct mapping *here = maps_find(&maps, address);
 		same = here && mapping_same_file(here, map);
 		maps_free(&maps);

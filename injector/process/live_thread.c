@@ -124,8 +124,7 @@ static int open_memory(const char *directory, void *context, struct err *e)
 	AUTO_CLOSE int readable = -1;
 
 	int rc = open_file(directory, "mem", O_RDONLY, &readable, e);
-	if (rc == 0)
-		rc = open_file(directory, "mem", O_RDWR, &m->writable, e);
+	rc = rc ?: open_file(directory, "mem", O_RDWR, &m->writable, e);
 	if (rc == 0)
 		m->readable = cleanup_steal_fd(&readable);
 	return rc;

@@ -123,10 +123,8 @@ int snapshot_take(struct snapshot *s, const struct target *t, struct err *e)
 	struct snapshot new = { 0 };
 
 	int rc = live_thread_maps(t, &new.maps, e);
-	if (rc == 0)
-		rc = live_thread_look(t, take_descriptors, &new, e);
-	if (rc == 0)
-		rc = take_signals(&new, t, e);
+	rc = rc ?: live_thread_look(t, take_descriptors, &new, e);
+	rc = rc ?: take_signals(&new, t, e);
 	if (rc < 0) {
 		snapshot_free(&new);
 		return rc;

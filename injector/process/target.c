@@ -72,10 +72,8 @@ static int read_image(const char *directory, void *context, struct err *e)
 /* Fields 26 and 28 of a live thread's stat: start of the code and of the stack. Zero if they cannot be read. */
 static void image_of(const struct target *t, uint64_t image[2])
 {
-	struct err ignored;
-
 	image[0] = image[1] = 0;
-	if (live_thread_look(t, read_image, image, &ignored) < 0)
+	if (live_thread_look(t, read_image, image, ERR_IGNORED) < 0)
 		return;
 }
 
@@ -209,7 +207,6 @@ int target_check_tracer(const struct target *t, struct err *e)
 int target_open(struct target *t, pid_t pid, struct err *e)
 {
 	struct target new = { .pid = pid, .tid = pid, .pidfd = -1, .lock_fd = { -1, -1 }, .announced_fd = -1 };
-	struct err unread;
 
 	if (pid == getpid())
 		return err_set(e, EINVAL, "that is memattach itself");
@@ -219,13 +216,12 @@ int target_open(struct target *t, pid_t pid, struct err *e)
 	int rc = examine(&new, e); /* knows better than pidfd_open why not */
 	if (rc == 0 && new.pidfd < 0)
 		rc = err_set(e, error, "pidfd_open: %s", strerror(error));
-	if (rc == 0)
-		rc = proc_stat_number(pid, 22, &new.start_ticks, e);
+	rc = rc ?: proc_stat_number(pid, 22, &new.start_ticks, e);
 	if (rc < 0) {
 		target_close(&new);
 		return rc;
 	}
-	if (live_thread_look(&new, read_program, &new, &unread) < 0)
+	if (live_thread_look(&new, read_program, &new, ERR_IGNORED) < 0)
 		new.program[0] = '\0';
 	/* It may be in an execve now, without memory. */
 	for (unsigned i = 0; i < IMAGE_LOOKS && !new.image[1]; i++) {
@@ -277,23 +273,21 @@ void target_close(struct target *t)
 
 bool target_alive(const struct target *t)
 {
-	struct err ignored;
 	uint64_t start = 0;
 
-	return proc_stat_number(t->pid, 22, &start, &ignored) == 0 && start == t->start_ticks &&
+	return proc_stat_number(t->pid, 22, &start, ERR_IGNORED) == 0 && start == t->start_ticks &&
 	       any_live_thread(t) != 0;
 }
 
 bool target_same_program(const struct target *t)
 {
 	struct target now = *t;
-	struct err unread;
 	uint64_t image[2];
 
 	image_of(t, image);
 	if (image[1] && t->image[1] && (image[0] != t->image[0] || image[1] != t->image[1]))
 		return false;
-	if (live_thread_look(t, read_program, &now, &unread) < 0)
+	if (live_thread_look(t, read_program, &now, ERR_IGNORED) < 0)
 		return true;
 	/* By the file: an upgrade of the package, or mv, gives it another name ("… (deleted)") while it runs. */
 	if (now.file[1] && t->file[1])
@@ -360,9 +354,8 @@ int target_memory_use(const struct target *t, struct memory_use *use, struct err
 void target_private_memory(const struct target *t, uint64_t *resident, uint64_t *swapped)
 {
 	struct memory_use m = { 0 };
-	struct err unread;
 
-	if (target_memory_use(t, &m, &unread) < 0)
+	if (target_memory_use(t, &m, ERR_IGNORED) < 0)
 		m = (struct memory_use){ 0 };
 	*resident = m.anonymous;
 	*swapped = m.swapped;

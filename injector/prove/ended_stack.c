@@ -37,12 +37,11 @@ static uint64_t find_structure(const struct top *top)
 static bool is_listed(const struct target_memory *memory, uint64_t list)
 {
 	uint64_t next, previous, back, forth;
-	struct err ignored;
 
-	return target_read_u64(memory, list, &next, &ignored) == 0 &&
-	       target_read_u64(memory, list + sizeof next, &previous, &ignored) == 0 &&
-	       target_read_u64(memory, next + sizeof next, &back, &ignored) == 0 &&
-	       target_read_u64(memory, previous, &forth, &ignored) == 0 && back == list && forth == list;
+	return target_read_u64(memory, list, &next, ERR_IGNORED) == 0 &&
+	       target_read_u64(memory, list + sizeof next, &previous, ERR_IGNORED) == 0 &&
+	       target_read_u64(memory, next + sizeof next, &back, ERR_IGNORED) == 0 &&
+	       target_read_u64(memory, previous, &forth, ERR_IGNORED) == 0 && back == list && forth == list;
 }
 
 /* Three words of it next to each other, stackblock, stackblock_size and guardsize, are the mapping and its guard. */
@@ -63,10 +62,9 @@ static bool names_the_block(const struct top *top, uint64_t structure, const str
 /* Has the thread ended that the structure is of? */
 static bool has_ended(const struct target_memory *memory, uint64_t structure, uint32_t tid_offset)
 {
-	struct err ignored;
 	int32_t tid;
 
-	return target_read(memory, structure + tid_offset, &tid, sizeof tid, &ignored) == 0 && tid <= 0 &&
+	return target_read(memory, structure + tid_offset, &tid, sizeof tid, ERR_IGNORED) == 0 && tid <= 0 &&
 	       is_listed(memory, structure + tid_offset - LIST_BYTES);
 }
 
@@ -75,13 +73,12 @@ uint64_t ended_stack_end(const struct target_memory *memory, uint32_t tid_offset
 {
 	const struct mapping *guard = m > maps->list ? m - 1 : NULL;
 	struct top top = { .count = sizeof top.words / sizeof top.words[0] };
-	struct err ignored;
 
 	if (tid_offset <= SELF_OFFSET + LIST_BYTES || !guard || guard->end != m->start || guard->prot != PROT_NONE ||
 	    m->shared || m->end - m->start < TOP_BYTES)
 		return 0;
 	top.start = m->end - TOP_BYTES;
-	if (target_read(memory, top.start, top.words, sizeof top.words, &ignored) < 0)
+	if (target_read(memory, top.start, top.words, sizeof top.words, ERR_IGNORED) < 0)
 		return 0;
 	uint64_t structure = find_structure(&top);
 	if (!structure || !has_ended(memory, structure, tid_offset) || !names_the_block(&top, structure, guard, m))
@@ -94,11 +91,10 @@ uint64_t ended_stack_end(const struct target_memory *memory, uint32_t tid_offset
 static uint64_t next_structure(const struct target_memory *memory, const struct mapping *m, uint64_t address)
 {
 	uint64_t words[PAGE_BYTES / sizeof(uint64_t)], at = (address + ALIGNMENT - 1) & ~(uint64_t)(ALIGNMENT - 1);
-	struct err ignored;
 
 	for (uint64_t page = at & ~(uint64_t)(PAGE_BYTES - 1);
 	     page < m->end && page - address + PAGE_BYTES < AROUND_BYTES; page += PAGE_BYTES) {
-		if (target_read(memory, page, words, sizeof words, &ignored) < 0)
+		if (target_read(memory, page, words, sizeof words, ERR_IGNORED) < 0)
 			return 0;
 		for (; at < page + PAGE_BYTES; at += ALIGNMENT)
 			if (words[(at - page) / 8] == at && words[(at - page + SELF_OFFSET) / 8] == at)

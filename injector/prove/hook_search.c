@@ -240,8 +240,7 @@ int hook_search(const struct hook_search *x, const struct target *t, const struc
 
 bool hook_search_lives(const struct target_memory *memory, uint64_t found)
 {
-	struct err ignored;
 	uint64_t word;
 
-	return target_read_u64(memory, found, &word, &ignored) == 0 && word == (HOOK_LIVE_MAGIC ^ found);
+	return target_read_u64(memory, found, &word, ERR_IGNORED) == 0 && word == (HOOK_LIVE_MAGIC ^ found);
 }

@@ -43,9 +43,8 @@ static int check_control_block(const struct tracee *t, uint64_t tp, enum libc_ki
 {
 	const struct tid_pair pair = { tp, task_inner_tid(t->pid, t->tid) };
 	uint64_t words[SELF + 1];
-	struct err ignored;
 
-	const bool described = !THREAD_BLOCK_SELF || (target_read(memory, tp, words, sizeof words, &ignored) == 0 &&
+	const bool described = !THREAD_BLOCK_SELF || (target_read(memory, tp, words, sizeof words, ERR_IGNORED) == 0 &&
 	                                              words[0] == tp && (kind != LIBC_GLIBC || words[SELF] == tp));
 	if (tp && described && ((THREAD_BLOCK_SELF && t->tid == t->pid) || tid_offset_find(memory, &pair, 1)))
 		return 0;

@@ -87,13 +87,12 @@ static int note_stack(struct quiesce_stacks *stacks, pid_t tid, uint64_t sp, uin
 static bool came_to_start(const struct examination *x)
 {
 	uint64_t start_stack;
-	struct err ignored;
 
 	if (x->switch_lost)
 		return false;
 	if (thread_start_is(x->q->memory, x->pc))
 		return true;
-	return proc_stat_number(x->q->target->pid, START_STACK, &start_stack, &ignored) == 0 && start_stack &&
+	return proc_stat_number(x->q->target->pid, START_STACK, &start_stack, ERR_IGNORED) == 0 && start_stack &&
 	       x->sp + FIRST_FRAME_BYTES >= start_stack && x->sp <= start_stack + FIRST_FRAME_POPPED;
 }
 
@@ -223,10 +222,9 @@ static size_t look_at_first(struct round *r, pid_t *tids, size_t count)
 	const struct stop_all_sharers none = { 0 };
 	const pid_t first = r->q->target->pid;
 	struct stop_all all;
-	struct err e;
 	size_t kept = 0;
 
-	if (!count || tids[0] != first || stop_all(&all, r->q->target, &none, r->q->longest_ns, &e) < 0)
+	if (!count || tids[0] != first || stop_all(&all, r->q->target, &none, r->q->longest_ns, ERR_IGNORED) < 0)
 		return count;
 	bool is_there = false;
 	for (size_t i = 0; i < all.count && !is_there; i++) {
@@ -337,8 +335,7 @@ static int examine_round(void *context)
 		*e = r.failure;
 		rc = r.rc;
 	}
-	if (rc == 0)
-		rc = note_seen(seen, outside, r.outside_count, e);
+	rc = rc ?: note_seen(seen, outside, r.outside_count, e);
 	all->left = r.left;
 	if (rc == 0 && r.left)
 		*e = r.why;
@@ -384,8 +381,7 @@ int quiesce_wait(const struct quiesce *q, uint64_t deadline_ns, struct err *e)
 	struct rounds all = { .q = q, .e = e };
 
 	int rc = add_turns(q, &deadline_ns, e);
-	if (rc == 0)
-		rc = wait_for_sharers(q, deadline_ns, e);
+	rc = rc ?: wait_for_sharers(q, deadline_ns, e);
 	if (rc < 0)
 		return rc;
 	/*

@@ -272,16 +272,15 @@ static bool in_rseq_section(const struct target_memory *memory, const struct tra
 	struct tracee_rseq rseq = { 0 };
 	struct rseq_head head;
 	struct rseq_section section;
-	struct err ignored;
 
 	int rc = tracee_rseq(t, &rseq);
 	if (rc < 0)
 		return rc == -EIO && registers_syscall(regs) < 0;
 	if (!rseq.address)
 		return false;
-	if (target_read(memory, rseq.address, &head, sizeof head, &ignored) < 0 || !head.section)
+	if (target_read(memory, rseq.address, &head, sizeof head, ERR_IGNORED) < 0 || !head.section)
 		return false;
-	if (target_read(memory, head.section, &section, sizeof section, &ignored) < 0)
+	if (target_read(memory, head.section, &section, sizeof section, ERR_IGNORED) < 0)
 		return true;
 	return pc - section.start_ip < section.post_commit_offset;
 }
@@ -353,8 +352,7 @@ int safe_point_check(const struct safe_points *s, struct tracee *t, struct err *
 	struct stack_walk_end end;
 
 	int rc = tracee_registers(t, &regs, e);
-	if (rc == 0)
-		rc = plain_thread_check(t, &regs, s->libc, stack_walk_memory(s->walk), e);
+	rc = rc ?: plain_thread_check(t, &regs, s->libc, stack_walk_memory(s->walk), e);
 	if (rc < 0)
 		return rc;
 	stack_walk(s->walk, t, look_at_frame, &look, &end);

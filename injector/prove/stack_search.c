@@ -21,12 +21,11 @@ bool address_ranges_hold(const struct address_range *ranges, unsigned count, uin
 static bool read_stack(const struct target_memory *memory, uint64_t at, void *page, size_t bytes, bool *by_its_rights)
 {
 	struct target_memory plain = *memory;
-	struct err ignored;
 
 	plain.mem_fd = -1;
-	if (target_read(&plain, at, page, bytes, &ignored) == 0)
+	if (target_read(&plain, at, page, bytes, ERR_IGNORED) == 0)
 		return *by_its_rights = true;
-	return !*by_its_rights && target_read(memory, at, page, bytes, &ignored) == 0;
+	return !*by_its_rights && target_read(memory, at, page, bytes, ERR_IGNORED) == 0;
 }
 
 /* Visits as much of the stack as is mapped above the stack pointer, word by word; true ends it. */

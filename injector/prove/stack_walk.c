@@ -44,12 +44,11 @@ enum step {
 static const struct cached_page *page_get(struct stack_walk *w, uint64_t page)
 {
 	struct cached_page *c = &w->cache[page / PAGE % CACHE_PAGES];
-	struct err ignored;
 
 	if (c->address == page && c->walk == w->walk)
 		return c;
 	c->address = 1;
-	if (target_read(w->memory, page, c->bytes, PAGE, &ignored) < 0)
+	if (target_read(w->memory, page, c->bytes, PAGE, ERR_IGNORED) < 0)
 		return NULL;
 	c->address = page;
 	c->walk = w->walk;
@@ -103,10 +102,9 @@ const struct target_memory *stack_walk_memory(const struct stack_walk *w)
 static uint32_t rule_in_stub(const struct stack_walk *w, const struct place *at, uint32_t rule)
 {
 	uint8_t code[STUB_BYTES];
-	struct err ignored;
 
 	for (uint64_t into = at->pc % STUB_ALIGNMENT; !at->is_return && into < sizeof code; into += STUB_ALIGNMENT)
-		if (target_read(w->memory, at->pc - into, code, sizeof code, &ignored) == 0 &&
+		if (target_read(w->memory, at->pc - into, code, sizeof code, ERR_IGNORED) == 0 &&
 		    code_is_stub(code, sizeof code))
 			return rule_encode_in_stub(at->pc);
 	return rule;
@@ -271,10 +269,9 @@ static void walk(struct stack_walk *w, struct place at, stack_walk_fn visit, voi
 void stack_walk(struct stack_walk *w, struct tracee *t, stack_walk_fn visit, void *context, struct stack_walk_end *end)
 {
 	struct registers regs;
-	struct err ignored;
 
 	*end = (struct stack_walk_end){ 0 };
-	if (tracee_registers(t, &regs, &ignored) < 0)
+	if (tracee_registers(t, &regs, ERR_IGNORED) < 0)
 		return;
 	const struct place at = { .pc = registers_pc(&regs),
 		                  .sp = registers_sp(&regs),

@@ -23,12 +23,10 @@ static bool is_block(uint64_t block, uint64_t bytes, uint64_t guard, const struc
 static size_t read_structure(uint64_t words[PAGE_BYTES / sizeof(uint64_t)], const struct target_memory *memory,
                              const struct mapping *m, uint64_t structure)
 {
-	struct err ignored;
-
 	if (m->shared || structure < m->start || structure >= m->end || structure % sizeof words[0])
 		return 0;
 	uint64_t bytes = PAGE_BYTES - structure % PAGE_BYTES;
-	if (bytes <= SELF * sizeof words[0] || target_read(memory, structure, words, bytes, &ignored) < 0 ||
+	if (bytes <= SELF * sizeof words[0] || target_read(memory, structure, words, bytes, ERR_IGNORED) < 0 ||
 	    words[0] != structure || words[SELF] != structure)
 		return 0;
 	return bytes / sizeof words[0];

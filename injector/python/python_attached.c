@@ -89,8 +89,7 @@ static int base_of(const struct look *l, const struct thread_variable *v, const 
 		return 0;
 	bool index = v->kind == THREAD_VARIABLE_INDEX;
 	rc = relocated(l, v->address, index ? RELOCATION_TLS_MODULE : RELOCATION_TLS_OFFSET, right, e);
-	if (rc == 0)
-		rc = target_read(&l->view->memory, v->address, words, index ? 16 : 8, e);
+	rc = rc ?: target_read(&l->view->memory, v->address, words, index ? 16 : 8, e);
 	*base = index ? (uint64_t)b->start + words[1] : words[0];
 	*right &= !index || words[0] == b->number;
 	return rc;
@@ -105,8 +104,7 @@ static int place_of(const struct look *l, const char *function, const struct thr
 	bool right;
 
 	int rc = find_block(l, &block, e);
-	if (rc == 0)
-		rc = base_of(l, v, &block, &base, &right, e);
+	rc = rc ?: base_of(l, v, &block, &base, &right, e);
 	if (rc)
 		return rc;
 	uint64_t place = base + (uint64_t)v->offset, inside = place - (uint64_t)block.start;

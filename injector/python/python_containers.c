@@ -50,12 +50,10 @@ static int allocator_entries_find(struct python_view *v, uint64_t dict, struct e
 		                              { dict + r->dict_values, 8, &values } };
 
 	int rc = python_object_check(v, dict, PYTHON_DICT, e);
-	if (rc == 0)
-		rc = target_read_batch(&v->memory, words, 2, e);
+	rc = rc ?: target_read_batch(&v->memory, words, 2, e);
 	if (rc == 0 && values)
 		rc = err_set(e, EINVAL, "the dict at 0x%" PRIx64 " has its values elsewhere", dict);
-	if (rc == 0)
-		rc = target_read(&v->memory, keys, head, r->keys_index, e);
+	rc = rc ?: target_read(&v->memory, keys, head, r->keys_index, e);
 	if (rc)
 		return rc;
 	uint64_t bytes = index_bytes(r, head);
@@ -111,8 +109,7 @@ int python_list_read(struct python_view *v, uint64_t list, uint64_t *items, uint
 	const struct target_piece words[] = { { list + r->list_count, 8, &all }, { list + r->list_items, 8, &at } };
 
 	int rc = python_object_check(v, list, PYTHON_LIST, e);
-	if (rc == 0)
-		rc = target_read_batch(&v->memory, words, 2, e);
+	rc = rc ?: target_read_batch(&v->memory, words, 2, e);
 	if (rc)
 		return rc;
 	*count = all < max ? (uint32_t)all : max;

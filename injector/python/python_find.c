@@ -64,8 +64,7 @@ int python_find(struct python_runtime *list, uint32_t *count, const struct modul
 			find_hidden(list, &found, &modules->list[i], maps, tm);
 	for (uint32_t i = 0; i < found && rc == 0; i++)
 		rc = python_version_read(&list[i], maps, tm, e);
-	if (rc == 0)
-		rc = budget_check(tm->budget, e);
+	rc = rc ?: budget_check(tm->budget, e);
 	if (rc == 0)
 		*count = found;
 	return rc;

@@ -60,12 +60,11 @@ static bool is_named(const struct python_view *v, uint64_t type, const char *nam
 {
 	char text[16];
 	uint64_t at;
-	struct err ignored;
 	const struct elf_module *m = modules_find(v->modules, type, false);
 
 	return m && elf_module_holds(m, type, v->release->type_name + 8, PF_W) &&
-	       target_read_u64(&v->memory, type + v->release->type_name, &at, &ignored) == 0 &&
-	       target_read_string(&v->memory, at, text, sizeof text, &ignored) == 0 && !strcmp(text, name);
+	       target_read_u64(&v->memory, type + v->release->type_name, &at, ERR_IGNORED) == 0 &&
+	       target_read_string(&v->memory, at, text, sizeof text, ERR_IGNORED) == 0 && !strcmp(text, name);
 }
 
 int python_type_check(struct python_view *v, uint64_t type, enum python_kind kind, struct err *e)
@@ -134,8 +133,7 @@ static int read_string(struct python_view *v, uint64_t address, char *text, size
 	uint8_t head[HEAD_MAX], bytes[4 * PYTHON_FILE_CHARS];
 
 	int rc = target_read(&v->memory, address, head, r->string_state + 4, e);
-	if (rc == 0)
-		rc = python_type_check(v, word_at(head, r->frames.object_type), PYTHON_STR, e);
+	rc = rc ?: python_type_check(v, word_at(head, r->frames.object_type), PYTHON_STR, e);
 	if (rc)
 		return rc;
 	uint64_t length = word_at(head, r->string_length);
@@ -181,8 +179,7 @@ static int bytes_size(struct python_view *v, uint64_t address, uint64_t limit, u
 	const struct python_frame_layout *l = &v->release->frames;
 
 	int rc = python_object_check(v, address, PYTHON_BYTES, e);
-	if (rc == 0)
-		rc = target_read_u64(&v->memory, address + l->bytes_size, size, e);
+	rc = rc ?: target_read_u64(&v->memory, address + l->bytes_size, size, e);
 	if (rc == 0 && *size > limit)
 		rc = err_set(e, EINVAL, "the bytes object at 0x%" PRIx64 " is larger than %" PRIu64 " bytes", address,
 		             limit);
@@ -199,8 +196,7 @@ int python_code_read(struct python_view *v, uint64_t address, struct python_code
 	uint64_t units = 0;
 
 	int rc = target_read(&v->memory, address, head, r->code_bytes, e);
-	if (rc == 0)
-		rc = python_type_check(v, word_at(head, l->object_type), PYTHON_CODE, e);
+	rc = rc ?: python_type_check(v, word_at(head, l->object_type), PYTHON_CODE, e);
 	if (rc)
 		return rc;
 	bool inside = l->code_units != PYTHON_ABSENT; /* the code is a part of the object */
@@ -231,8 +227,7 @@ static int line_of(struct python_view *v, const struct python_code *code, int64_
 	uint64_t size;
 
 	int rc = bytes_size(v, code->lines, TABLE_BYTES_MAX, &size, e);
-	if (rc == 0)
-		rc = budget_fits(v->memory.budget, size, e);
+	rc = rc ?: budget_fits(v->memory.budget, size, e);
 	if (rc)
 		return rc;
 	AUTO_FREE uint8_t *bytes = malloc(size + 1);
@@ -255,7 +250,6 @@ int python_code_place(struct python_view *v, const struct python_code *code, int
 
 	if (rc == 0 && code->qualified_name)
 		rc = python_string_read(v, code->qualified_name, place->function, PYTHON_NAME_CHARS, e);
-	if (rc == 0)
-		rc = python_string_read(v, code->file, place->file, PYTHON_FILE_CHARS, e);
+	rc = rc ?: python_string_read(v, code->file, place->file, PYTHON_FILE_CHARS, e);
 	return rc ? rc : line_of(v, code, offset, &place->line, e);
 }

@@ -62,8 +62,7 @@ static int read_interpreter(struct python_paths *p, struct python_view *v, uint6
 	uint64_t sys, list = 0;
 
 	int rc = target_read_u64(&v->memory, interpreter + v->release->interpreter_sys, &sys, e);
-	if (rc == 0)
-		rc = python_dict_find(v, sys, "path", &list, e);
+	rc = rc ?: python_dict_find(v, sys, "path", &list, e);
 	if (rc == 0 && !list)
 		rc = err_set(e, EINVAL, "sys has no path");
 	return rc ? rc : read_list(p, v, list, directory, e);
@@ -73,19 +72,18 @@ int python_paths_read(struct python_paths *p, struct python_view *v, const char 
 {
 	const struct python_release *r = v->release;
 	uint64_t main_one, interpreter;
-	struct err ignored;
 
 	int rc = target_read_u64(&v->memory, v->runtime + r->runtime_main, &main_one, e);
-	if (rc == 0)
-		rc = read_interpreter(p, v, main_one, directory, e);
+	rc = rc ?: read_interpreter(p, v, main_one, directory, e);
 	if (rc && !python_is_of_objects(rc))
 		return rc;
-	int next = target_read_u64(&v->memory, v->runtime + r->runtime_interpreters, &interpreter, &ignored);
+	int next = target_read_u64(&v->memory, v->runtime + r->runtime_interpreters, &interpreter, ERR_IGNORED);
 	for (uint32_t i = 0; next == 0 && interpreter && i < PYTHON_INTERPRETERS_MAX; i++) {
 		if (interpreter != main_one)
-			next = read_interpreter(p, v, interpreter, directory, &ignored);
+			next = read_interpreter(p, v, interpreter, directory, ERR_IGNORED);
 		if (next == 0 || python_is_of_objects(next))
-			next = target_read_u64(&v->memory, interpreter + r->interpreter_next, &interpreter, &ignored);
+			next = target_read_u64(&v->memory, interpreter + r->interpreter_next, &interpreter,
+			                       ERR_IGNORED);
 	}
 	return rc;
 }

@@ -66,9 +66,8 @@ static bool is_listed(struct prover *pr, uint64_t state)
 {
 	AUTO_FREE struct python_state *list = NULL;
 	size_t count = 0;
-	struct err ignored;
 
-	if (python_states_read(&pr->view, &list, &count, &ignored))
+	if (python_states_read(&pr->view, &list, &count, ERR_IGNORED))
 		return true;
 	for (size_t i = 0; i < count; i++)
 		if (list[i].address == state)
@@ -79,10 +78,9 @@ static bool is_listed(struct prover *pr, uint64_t state)
 /* Is there a thread's control block? */
 static bool is_thread(struct prover *pr, uint64_t thread)
 {
-	struct err ignored;
 	uint64_t self;
 
-	return target_read_u64(&pr->view.memory, thread, &self, &ignored) == 0 && self == thread;
+	return target_read_u64(&pr->view.memory, thread, &self, ERR_IGNORED) == 0 && self == thread;
 }
 
 /*
@@ -92,12 +90,11 @@ static bool is_thread(struct prover *pr, uint64_t thread)
 static bool is_left_behind(struct prover *pr, const struct python_state *state)
 {
 	struct python_specific s;
-	struct err ignored;
 
-	if (python_specific_find(&s, pr->view.modules, pr->maps, &pr->view.memory, &ignored))
+	if (python_specific_find(&s, pr->view.modules, pr->maps, &pr->view.memory, ERR_IGNORED))
 		return false;
 	if (!is_thread(pr, state->thread))
-		return budget_check(pr->view.memory.budget, &ignored) == 0;
+		return budget_check(pr->view.memory.budget, ERR_IGNORED) == 0;
 	int32_t tid = python_specific_tid(&pr->view, &s, state->thread);
 	return tid <= 0 || (state->native && tid != (int32_t)state->native);
 }
@@ -362,8 +359,7 @@ void python_proof_make(struct python_proof *p, const struct python_runtime *runt
 		.runtime = runtime->address,
 	};
 	int rc = check_self(&pr, &e);
-	if (rc == 0)
-		rc = prove_frames(&pr, &e);
+	rc = rc ?: prove_frames(&pr, &e);
 	p->frames_proved = rc == 0;
 	if (rc) {
 		snprintf(p->frames_why, sizeof p->frames_why, "%s",

@@ -84,9 +84,8 @@ static bool find_all(uint64_t *places, const struct modules *modules, const stru
 static uint32_t link_word(const struct target_memory *tm, uint64_t place)
 {
 	struct member word;
-	struct err ignored;
 
-	if (!place || target_read(tm, place, &word, sizeof word, &ignored) < 0)
+	if (!place || target_read(tm, place, &word, sizeof word, ERR_IGNORED) < 0)
 		return 0;
 	return word.bits == 64 && word.count == 1 && word.offset <= OFFSET_MAX ? word.offset : 0;
 }
@@ -156,14 +155,11 @@ int python_specific_value(const struct python_view *v, const struct python_speci
 	int rc = target_read(&v->memory, v->runtime + v->release->runtime_key, &key, sizeof key, e);
 	if (rc == 0 && (key.exists != 1 || key.number >= PYTHON_KEYS))
 		rc = err_set(e, EINVAL, "it has no key for a thread's own state");
-	if (rc == 0)
-		rc = target_read_u64(&v->memory, thread, &self, e);
+	rc = rc ?: target_read_u64(&v->memory, thread, &self, e);
 	if (rc == 0 && self != thread)
 		rc = err_set(e, EINVAL, "0x%" PRIx64 " is no thread's control block", thread);
-	if (rc == 0)
-		rc = target_read_u64(&v->memory, thread + s->offset + key.number / PYTHON_BLOCK_KEYS * 8ull, &block, e);
-	if (rc == 0)
-		rc = target_read_u64(&v->memory, s->key_table + (uint64_t)key.number * PYTHON_KEY_ENTRY, &sequence, e);
+	rc = rc ?: target_read_u64(&v->memory, thread + s->offset + key.number / PYTHON_BLOCK_KEYS * 8ull, &block, e);
+	rc = rc ?: target_read_u64(&v->memory, s->key_table + (uint64_t)key.number * PYTHON_KEY_ENTRY, &sequence, e);
 	if (rc == 0 && block)
 		rc = target_read(&v->memory, block + (uint64_t)(key.number % PYTHON_BLOCK_KEYS) * PYTHON_KEY_BYTES,
 		                 &own, sizeof own, e);
@@ -174,8 +170,7 @@ int python_specific_value(const struct python_view *v, const struct python_speci
 
 int32_t python_specific_tid(const struct python_view *v, const struct python_specific *s, uint64_t thread)
 {
-	struct err ignored;
 	int32_t tid;
 
-	return target_read(&v->memory, thread + s->tid_offset, &tid, sizeof tid, &ignored) ? 0 : tid;
+	return target_read(&v->memory, thread + s->tid_offset, &tid, sizeof tid, ERR_IGNORED) ? 0 : tid;
 }

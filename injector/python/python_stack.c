@@ -68,8 +68,7 @@ static int read_states_of(struct states *s, struct python_view *v, uint64_t inte
 		uint64_t next = 0;
 
 		rc = read_state(v, &state, interpreter, from, &next, e);
-		if (rc == 0)
-			rc = add_state(s, v, &state, e);
+		rc = rc ?: add_state(s, v, &state, e);
 		from = address;
 		address = next;
 	}
@@ -83,17 +82,14 @@ static int read_interpreters(struct states *s, struct python_view *v, struct err
 	bool seen = false;
 
 	int rc = target_read_u64(&v->memory, v->runtime + r->runtime_interpreters, &interpreter, e);
-	if (rc == 0)
-		rc = target_read_u64(&v->memory, v->runtime + r->runtime_main, &main_one, e);
+	rc = rc ?: target_read_u64(&v->memory, v->runtime + r->runtime_main, &main_one, e);
 	for (; rc == 0 && interpreter; count++) {
 		if (count == PYTHON_INTERPRETERS_MAX)
 			return err_set(e, EINVAL, "it has more than %u interpreters", PYTHON_INTERPRETERS_MAX);
 		seen |= interpreter == main_one;
 		rc = target_read_u64(&v->memory, interpreter + r->interpreter_id, &id, e);
-		if (rc == 0)
-			rc = read_states_of(s, v, interpreter, (int64_t)id, e);
-		if (rc == 0)
-			rc = target_read_u64(&v->memory, interpreter + r->interpreter_next, &interpreter, e);
+		rc = rc ?: read_states_of(s, v, interpreter, (int64_t)id, e);
+		rc = rc ?: target_read_u64(&v->memory, interpreter + r->interpreter_next, &interpreter, e);
 	}
 	if (rc == 0 && count && !seen)
 		return err_set(e, EINVAL, "its main interpreter is not one of its interpreters");
@@ -221,8 +217,7 @@ static int walk_from(struct walk *w, uint64_t address, python_frame_fn fn, void 
 		rc = target_read(&v->memory, address, words, bytes, e);
 		if (rc == 0 && l->instruction <= PYTHON_LAST_UNITS)
 			rc = python_object_check(v, address, PYTHON_FRAME, e);
-		if (rc == 0)
-			rc = frame_from(w, words, &frame, &counts, e);
+		rc = rc ?: frame_from(w, words, &frame, &counts, e);
 		if (rc == 0 && counts)
 			rc = fn(context, &frame, e);
 		memcpy(&address, words + l->frame_previous, sizeof address);

@@ -158,16 +158,15 @@ static void take_own_words(struct python_runtime *r, const struct target_memory 
 		uint64_t version, free_threaded;
 	} head;
 	struct elf_symbol s;
-	struct err ignored;
 	uint64_t hex;
 
-	if (target_read(tm, r->address, &head, sizeof head, &ignored) == 0 && !memcmp(head.cookie, COOKIE, 8)) {
+	if (target_read(tm, r->address, &head, sizeof head, ERR_IGNORED) == 0 && !memcmp(head.cookie, COOKIE, 8)) {
 		take_hex(&r->version, head.version);
 		r->version.describes_itself = true;
 		r->version.free_threaded = head.free_threaded != 0;
 	}
 	if (!r->version.minor && elf_module_find(r->module, "Py_Version", NULL, &s) &&
-	    target_read_u64(tm, s.address, &hex, &ignored) == 0)
+	    target_read_u64(tm, s.address, &hex, ERR_IGNORED) == 0)
 		take_hex(&r->version, hex);
 }
 

@@ -129,8 +129,7 @@ static int settle(const struct copy *c, struct dump_live_record *record, uint64_
 		struct dump_live_record after = { 0 };
 		int rc = c->source->read(c->source, offset, record, sizeof *record, e);
 		atomic_thread_fence(memory_order_acquire);
-		if (rc == 0)
-			rc = c->source->read(c->source, offset, &after, sizeof after, e);
+		rc = rc ?: c->source->read(c->source, offset, &after, sizeof after, e);
 		if (rc < 0)
 			return rc;
 		if (stood_still(record, &after))
@@ -171,8 +170,7 @@ static int copy_extent(struct copy *c, uint64_t offset, uint64_t bytes, bool liv
 		rc = c->source->read(c->source, offset, c->chunk, part, e);
 		if (rc == 0 && live && !is_zero(c->chunk, part))
 			rc = settle_chunk(c, part, offset, e);
-		if (rc == 0)
-			rc = write_sparse(c, c->chunk, part, offset, e);
+		rc = rc ?: write_sparse(c, c->chunk, part, offset, e);
 		offset += part;
 		bytes -= part;
 	}
@@ -252,8 +250,7 @@ static int copy_records(struct copy *c, struct err *e)
 		uint32_t from = done;
 		done = c->header.region_count;
 		rc = copy_kind(c, DUMP_REGION_LIVE, from, e);
-		if (rc == 0)
-			rc = copy_kind(c, DUMP_REGION_HISTORY, from, e);
+		rc = rc ?: copy_kind(c, DUMP_REGION_HISTORY, from, e);
 		if (c->source->update)
 			c->source->update(c->source, &c->header);
 	}

@@ -84,8 +84,7 @@ int dump_file_create(struct dump_file *f, const char *path, struct err *e)
 		return err_sys(e, "out of memory");
 	}
 	int rc = find_place(f, e);
-	if (rc == 0)
-		rc = take_name(f, e);
+	rc = rc ?: take_name(f, e);
 	if (rc < 0)
 		dump_file_close(f);
 	return rc;
@@ -163,8 +162,7 @@ static int write_copy(struct dump_file *f, const struct dump_source *source, str
 	if (fd < 0)
 		return err_set(e, -fd, "cannot write the dump: %s", strerror(-fd));
 	int rc = dump_copy(source, fd, e);
-	if (rc == 0)
-		rc = put_in_place(f, fd, e);
+	rc = rc ?: put_in_place(f, fd, e);
 	if (rc < 0)
 		new_file_remove(&f->coming, f->directory);
 	return rc;

@@ -264,10 +264,8 @@ int dump_writer_create(struct dump_writer *w, const struct dump_writer_options *
 	h->clock_start = h->clock_latest = clock_dump_now();
 	gethostname(h->host, sizeof h->host - 1);
 	int rc = map_memory(w, e);
-	if (rc == 0)
-		rc = add_first_regions(w, e);
-	if (rc == 0)
-		rc = add_unknown_stack(w, e);
+	rc = rc ?: add_first_regions(w, e);
+	rc = rc ?: add_unknown_stack(w, e);
 	if (rc < 0) {
 		dump_writer_close(w);
 		return rc;
@@ -576,8 +574,7 @@ int dump_writer_rate(struct dump_writer *w, const struct dump_rate_change *chang
 
 	int rc = change->thinned_bytes ? keep_thinning(w, change, e) : 0;
 	/* Recorded first: a reader never finds a sample with a rate that it cannot know of. */
-	if (rc == 0)
-		rc = add_record(w, DUMP_REGION_RATES, change, sizeof *change, NULL, &offset, e);
+	rc = rc ?: add_record(w, DUMP_REGION_RATES, change, sizeof *change, NULL, &offset, e);
 	if (change->new_bytes > 1)
 		own->features &= ~DUMP_FEATURE_EXACT;
 	own->rate_bytes = change->new_bytes;

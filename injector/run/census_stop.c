@@ -103,8 +103,7 @@ static int while_stopped(struct stopping *s, const struct stop_all *all, struct 
 	if (all->excused) /* what it had in registers is in the kernel */
 		return err_set(e, EAGAIN, "thread %d waits for its child of vfork", all->excused);
 	int rc = read_threads(s, all, e);
-	if (rc == 0)
-		rc = kernel_pointers_read(&s->kernel, &s->stop.words, &s->stop.word_count, e);
+	rc = rc ?: kernel_pointers_read(&s->kernel, &s->stop.words, &s->stop.word_count, e);
 	if (rc == 0 && s->no_memory)
 		rc = err_set(e, ENOMEM, "no memory for its registers");
 	return rc == 0 ? census_lost_settle(s->census, &s->stop, all->since_ns + s->longest_ns, e) : rc;
@@ -118,8 +117,7 @@ static int attempt(void *context)
 	struct stop_all all;
 
 	int rc = clone_vm_find(s->census->target, &sharers.list, &sharers.count, e);
-	if (rc == 0)
-		rc = stop_all(&all, s->census->target, &sharers, &s->census->lost.stopped_ns, e);
+	rc = rc ?: stop_all(&all, s->census->target, &sharers, &s->census->lost.stopped_ns, e);
 	if (rc == 0) {
 		rc = while_stopped(s, &all, e);
 		stop_all_end(&all, &s->census->lost.stopped_ns);
@@ -159,9 +157,8 @@ static bool is_only_unknown(int rc)
 static bool takes_too_long(struct stopping *s)
 {
 	const uint64_t before = clock_monotonic_ns();
-	struct err ignored;
 
-	(void)!kernel_pointers_read(&s->kernel, &s->stop.words, &s->stop.word_count, &ignored);
+	(void)!kernel_pointers_read(&s->kernel, &s->stop.words, &s->stop.word_count, ERR_IGNORED);
 	const uint64_t kernel_ns = clock_monotonic_ns() - before,
 		       expected_ns = kernel_ns + census_lost_expected_ns(s->census);
 	if (expected_ns <= s->longest_ns)
@@ -179,16 +176,14 @@ int census_stop(struct census *c, uint64_t longest_ns, struct err *e)
 		return 0;
 	s.libc = maps_find(&c->maps, c->heap.glibc.glibc.main_arena);
 	int rc = watchdog_start(c->target->pid, e);
-	if (rc == 0)
-		rc = kernel_pointers_find(&s.kernel, c->target, e);
+	rc = rc ?: kernel_pointers_find(&s.kernel, c->target, e);
 	if (rc == 0 && !takes_too_long(&s))
 		rc = try_moments(&s, e);
 	if (is_only_unknown(rc)) {
 		census_lost_is_unknown(c, "%s", e->text);
 		rc = 0;
 	}
-	if (rc == 0)
-		rc = census_lost_count(c, e);
+	rc = rc ?: census_lost_count(c, e);
 	kernel_pointers_free(&s.kernel);
 	free(s.stop.words);
 	free(s.stop.threads);

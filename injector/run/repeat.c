@@ -210,9 +210,7 @@ static int prepare(struct repeater *r, struct err *e)
 		return err_sys(e, "out of memory");
 	}
 	rc = stop_signals_open(&r->signals, e);
-	if (rc == 0)
-		rc = session_lock_announce(&r->s->target, e);
-	return rc;
+	return rc ?: session_lock_announce(&r->s->target, e);
 }
 
 enum exit_status repeat_sessions(struct session *s)

@@ -28,9 +28,8 @@ static void note_start_memory(struct session *s)
 {
 	struct dump_header *h = s->recording.dump.own;
 	struct memory_use use;
-	struct err unread;
 
-	if (target_memory_use(&s->target, &use, &unread) < 0)
+	if (target_memory_use(&s->target, &use, ERR_IGNORED) < 0)
 		return;
 	h->private_start_bytes = h->private_latest_bytes = use.anonymous + use.swapped;
 	h->shared_start_bytes = use.shared;
@@ -77,26 +76,20 @@ int session_prepare(struct session *s, struct err *e)
 	pid_t holder;
 
 	int rc = inspect_open(s, e);
-	if (rc == 0)
-		rc = session_lock_take(&s->target, &holder, e);
-	if (rc == 0)
-		rc = inspect_session(s, e);
-	if (rc == 0)
-		rc = old_stub_settle(s, e);
+	rc = rc ?: session_lock_take(&s->target, &holder, e);
+	rc = rc ?: inspect_session(s, e);
+	rc = rc ?: old_stub_settle(s, e);
 	if (rc == 0 && s->payload.base)
 		rc = watchdog_start(s->target.pid, e);
-	if (rc == 0)
-		rc = other_session_make_way(s, e);
-	if (rc == 0)
-		rc = look_ahead_plan(s, e);
+	rc = rc ?: other_session_make_way(s, e);
+	rc = rc ?: look_ahead_plan(s, e);
 	if (rc == 0) {
 		python_session_find(s);
 		java_session_find(s);
 	}
 	if (rc == 0 && s->options.verbose)
 		session_say_lines(s, s->python.details);
-	if (rc == 0)
-		rc = snapshot_take(&s->outcome.before, &s->target, e);
+	rc = rc ?: snapshot_take(&s->outcome.before, &s->target, e);
 	if (rc < 0)
 		return rc;
 	/* Until now a signal has just ended memattach. */
@@ -104,16 +97,13 @@ int session_prepare(struct session *s, struct err *e)
 	/* What would be said of it now would be of another program. */
 	if (rc == 0 && target_has_execed(&s->target))
 		rc = err_set(e, ESRCH, "it has called execve: another program runs now");
-	if (rc == 0)
-		rc = create_dump(s, e);
+	rc = rc ?: create_dump(s, e);
 	if (rc == 0 && (!s->options.no_symbols || s->options.report_count || s->options.live))
 		symbol_sources_open(&s->symbols, &s->target);
 	if (rc == 0 && s->options.live)
 		rc = live_child_check(s, e);
-	if (rc == 0)
-		rc = session_reports_open(s, e);
-	if (rc == 0)
-		rc = record_modules(s, 1, e);
+	rc = rc ?: session_reports_open(s, e);
+	rc = rc ?: record_modules(s, 1, e);
 	if (rc == 0)
 		record_paths(s);
 	return rc < 0 ? rc : session_file_create(s, e);

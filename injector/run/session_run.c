@@ -32,9 +32,8 @@
 static void note_end_memory(struct session *s)
 {
 	struct memory_use use;
-	struct err unread;
 
-	if (target_memory_use(&s->target, &use, &unread) == 0)
+	if (target_memory_use(&s->target, &use, ERR_IGNORED) == 0)
 		dump_writer_end_resident(&s->recording.dump, use.shared, use.files);
 }
 
@@ -169,8 +168,7 @@ static enum exit_status finish(struct session *s)
 	/* The last copy comes after the detach; one of before would only be in its way. */
 	dump_file_abort(&s->recording.file);
 	int rc = detach_session(s, &e);
-	if (rc == 0)
-		rc = receipt_verify(s, &e);
+	rc = rc ?: receipt_verify(s, &e);
 	enum session_life life = session_life_after(s, rc);
 	if (life == SESSION_HAS_EXECED)
 		return finish_dead(s, SESSION_END_EXECED, 0);

@@ -39,17 +39,14 @@ static int look(struct session *s, bool *ended, bool *waited, struct err *e)
 	struct err why;
 
 	int rc = inspect_open(s, e);
-	if (rc == 0)
-		rc = other_session_lock(s, ended, e);
+	rc = rc ?: other_session_lock(s, ended, e);
 	/* Not where the one that waits has this done (repeat.h). */
 	if (rc == 0 && !s->options.every_ns && other_session_end_waiting(s, waited, &why) < 0)
 		session_end_complain(s, &why);
 	if (rc < 0 || (*ended && !target_alive(&s->target)))
 		return rc;
 	rc = inspect_session(s, e);
-	if (rc == 0)
-		rc = old_stub_settle(s, e);
-	return rc;
+	return rc ?: old_stub_settle(s, e);
 }
 
 static enum exit_status refuse(const struct session *s, enum exit_status status, const struct err *e)
@@ -64,8 +61,7 @@ static enum exit_status clear_padding(struct session *s)
 	struct err e;
 
 	int rc = inspect_choose(s, &e);
-	if (rc == 0)
-		rc = old_stub_erase_caves(s, &e);
+	rc = rc ?: old_stub_erase_caves(s, &e);
 	if (rc < 0)
 		return refuse(s, EXIT_RESIDUE, &e);
 	session_say(s, "cleared what a memattach that died left in the padding of %d (%s)", s->target.pid,
@@ -78,12 +74,9 @@ static enum exit_status take_payload_out(struct session *s)
 	struct err e;
 
 	int rc = inspect_choose(s, &e);
-	if (rc == 0)
-		rc = detach_session(s, &e);
-	if (rc == 0)
-		rc = old_stub_erase_caves(s, &e);
-	if (rc == 0)
-		rc = receipt_verify(s, &e);
+	rc = rc ?: detach_session(s, &e);
+	rc = rc ?: old_stub_erase_caves(s, &e);
+	rc = rc ?: receipt_verify(s, &e);
 	if (session_life_after(s, rc) != SESSION_GOES_ON) {
 		session_say(s, "%d (%s) has ended meanwhile", s->target.pid, s->target.comm);
 		return EXIT_DONE;

@@ -144,19 +144,15 @@ int trigger_wait(struct session *s, struct err *e)
 	char text[TRIGGER_TEXT];
 
 	int rc = inspect_open(s, e);
-	if (rc == 0)
-		rc = check_parts(s, e);
-	if (rc == 0)
-		rc = stop_signals_open(&signals, e);
-	if (rc == 0)
-		rc = session_lock_announce(&s->target, e);
+	rc = rc ?: check_parts(s, e);
+	rc = rc ?: stop_signals_open(&signals, e);
+	rc = rc ?: session_lock_announce(&s->target, e);
 	if (rc < 0)
 		return rc;
 	rc = await(&w, &signals, e);
 	say_status(NULL);
 	stop_signals_close(&signals);
-	if (rc == 0)
-		rc = target_reopen(&s->target, e);
+	rc = rc ?: target_reopen(&s->target, e);
 	if (rc == 0) /* until the session has its lock */
 		rc = session_lock_announce(&s->target, e);
 	if (rc == 0)

@@ -10,11 +10,9 @@
 /* True: found. */
 static bool search_run(const struct memory_search *s, const struct page_run *run, uint64_t *buffer)
 {
-	struct err ignored;
-
 	for (uint64_t at = run->start; at < run->end && !s->is_over(s->context); at += CHUNK_BYTES) {
 		const uint64_t bytes = run->end - at < CHUNK_BYTES ? run->end - at : CHUNK_BYTES;
-		if (target_read(s->memory, at, buffer, bytes, &ignored) == 0 &&
+		if (target_read(s->memory, at, buffer, bytes, ERR_IGNORED) == 0 &&
 		    s->words(s->context, buffer, at, bytes / sizeof *buffer))
 			return true;
 	}

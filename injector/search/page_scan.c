@@ -202,10 +202,9 @@ static void find_empty(struct maps *empty, FILE *smaps)
 
 void page_scan_prepare(struct page_scan *p, const struct target *t, const struct maps *maps)
 {
-	struct err ignored;
 	int fd;
 
-	if (!p->by_reading || p->knows_empty || !has_large(maps) || live_thread_open(t, "smaps", &fd, &ignored) < 0)
+	if (!p->by_reading || p->knows_empty || !has_large(maps) || live_thread_open(t, "smaps", &fd, ERR_IGNORED) < 0)
 		return;
 	AUTO_FCLOSE FILE *smaps = fdopen(fd, "re");
 	if (!smaps) {

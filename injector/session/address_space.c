@@ -129,10 +129,8 @@ int address_space_fit(struct session *s, uint64_t *tables_bytes, struct err *e)
 	if (whole_io_text(path, limits, sizeof limits) < 0)
 		return 0;
 	int rc = check_locked(status, limits, e);
-	if (rc == 0)
-		rc = check_data(status, limits, e);
-	if (rc == 0)
-		rc = check_mappings(&s->view.maps, e);
+	rc = rc ?: check_data(status, limits, e);
+	rc = rc ?: check_mappings(&s->view.maps, e);
 	if (rc < 0)
 		return rc;
 	uint64_t room = room_below(limit_of(limits, "Max address space"), field(status, "VmSize", 10) * 1024);

@@ -30,16 +30,14 @@ struct poll {
 static uint64_t unloads_now(struct java_names *n)
 {
 	uint64_t count;
-	struct err e;
 
-	return n->counter && target_read_u64(&n->view.memory, n->counter, &count, &e) == 0 ? count : NO_COUNT;
+	return n->counter && target_read_u64(&n->view.memory, n->counter, &count, ERR_IGNORED) == 0 ? count : NO_COUNT;
 }
 
 struct java_names *java_names_new(const struct java_view *view, const struct target_memory *tm, uint64_t dump_max_bytes)
 {
 	struct java_names *n = calloc(1, sizeof *n);
 	struct budget budget;
-	struct err e;
 
 	if (!n)
 		return NULL;
@@ -47,7 +45,7 @@ struct java_names *java_names_new(const struct java_view *view, const struct tar
 	n->view = *view;
 	n->view.memory = target_memory_charged(tm, &budget);
 	n->bytes_max = dump_max_bytes / PART_OF_DUMP;
-	if (java_unloads_find(&n->view, &n->counter, &e))
+	if (java_unloads_find(&n->view, &n->counter, ERR_IGNORED))
 		n->counter = 0;
 	n->unloads = unloads_now(n);
 	n->view.memory.budget = NULL;
@@ -116,7 +114,6 @@ static uint32_t method_id(struct poll *p, const struct java_called *called)
 	struct java_names *n = p->n;
 	char key[KEY_TEXT];
 	uint32_t number;
-	struct err e;
 
 	key_of(place, key);
 	if (string_table_find(&n->methods, key, &number))
@@ -124,7 +121,7 @@ static uint32_t method_id(struct poll *p, const struct java_called *called)
 	if (n->methods.count == DUMP_JAVA_METHODS_MAX ||
 	    !has_room(n, sizeof(struct dump_java_method) + strlen(key) + 2) ||
 	    dump_writer_java_method(p->w, n->methods.count + 1, called->method ? 0 : DUMP_JAVA_STUB, place->function,
-	                            place->file, &e) < 0)
+	                            place->file, ERR_IGNORED) < 0)
 		return 0;
 	if (string_table_add(&n->methods, key, &number)) {
 		n->failed = true; /* its id is taken */
@@ -191,7 +188,6 @@ static int write_word(struct poll *p, struct java_word *word, uint32_t count)
 {
 	struct dump_java_call calls[DUMP_JAVA_DEPTH_MAX];
 	struct java_names *n = p->n;
-	struct err e;
 
 	for (uint32_t i = 0; i < count; i++) {
 		int32_t line = n->list[i].place.line;
@@ -212,7 +208,7 @@ static int write_word(struct poll *p, struct java_word *word, uint32_t count)
 	}
 	return has_room(n, sizeof(struct dump_java_calls) + count * sizeof *calls) &&
 	                       dump_writer_java_calls(p->w, word->frame, word->method ? DUMP_JAVA_INTERPRETED : 0,
-	                                              calls, count, &word->record, &e) == 0
+	                                              calls, count, &word->record, ERR_IGNORED) == 0
 	               ? 0
 	               : -ENOSPC;
 }
@@ -222,11 +218,10 @@ static bool name_word(struct poll *p, struct java_word *word)
 {
 	struct java_names *n = p->n;
 	uint32_t count = 0;
-	struct err e;
 	int rc = -EINVAL;
 
 	for (unsigned look = 0; look < LOOKS && rc && rc != -ENOENT; look++)
-		rc = java_frame_read(&n->view, word->frame, n->list, &count, &e);
+		rc = java_frame_read(&n->view, word->frame, n->list, &count, ERR_IGNORED);
 	if (rc && rc != -ENOENT && ++word->tries < TRIES_MAX)
 		return false;
 	if (rc) {
@@ -271,12 +266,11 @@ static bool still_is(struct java_names *n, struct java_loaded *loaded, const str
 	char key[KEY_TEXT];
 	uint32_t number;
 	bool has;
-	struct err e;
 
 	for (unsigned look = 0; look < LOOKS; look++) {
-		if (java_method_read(&n->view, known->method, 0, &m, &e) ||
-		    java_loaded_has(loaded, &n->view, m.holder, &has, &e) ||
-		    java_method_place(&n->view, &m, 0, &n->list[0].place, &e))
+		if (java_method_read(&n->view, known->method, 0, &m, ERR_IGNORED) ||
+		    java_loaded_has(loaded, &n->view, m.holder, &has, ERR_IGNORED) ||
+		    java_method_place(&n->view, &m, 0, &n->list[0].place, ERR_IGNORED))
 			continue;
 		key_of(&n->list[0].place, key);
 		return has && string_table_find(&n->methods, key, &number) && number + 1 == known->id;
@@ -345,7 +339,6 @@ static void look_again(struct poll *p)
 	struct java_names *n = p->n;
 	const uint64_t began_ns = clock_monotonic_ns();
 	struct java_loaded loaded;
-	struct err e;
 	int rc = -EINVAL;
 
 	if (!is_behind(p)) {
@@ -358,7 +351,7 @@ static void look_again(struct poll *p)
 	if (began_ns < n->rest_until_ns && !p->last)
 		return;
 	for (unsigned look = 0; look < LOOKS && rc && rc != -ENOENT; look++) {
-		rc = java_loaded_read(&loaded, &n->view, &e);
+		rc = java_loaded_read(&loaded, &n->view, ERR_IGNORED);
 		if (rc)
 			java_loaded_done(&loaded);
 	}
@@ -388,7 +381,6 @@ void java_names_poll(struct java_names *n, struct dump_writer *w, const struct t
 {
 	struct poll p = { .n = n, .w = w, .last = last };
 	struct budget budget;
-	struct err e;
 
 	budget_start(&budget, POLL_BYTES, POLL_WORK);
 	n->view.memory = target_memory_charged(tm, &budget);
@@ -401,7 +393,7 @@ void java_names_poll(struct java_names *n, struct dump_writer *w, const struct t
 	}
 	n->polled_ns = last ? UINT64_MAX : clock_monotonic_ns();
 	look_again(&p);
-	if (new_stacks_each(&n->stacks, w, last, on_stack, n, &e) < 0)
+	if (new_stacks_each(&n->stacks, w, last, on_stack, n, ERR_IGNORED) < 0)
 		n->failed = true;
 	p.until_ns = clock_monotonic_ns() + (last ? JAVA_LAST_NS : JAVA_POLL_NS);
 	name_words(&p);

@@ -67,9 +67,8 @@ bool loader_choice_has_more_threads(const struct session *s)
 {
 	AUTO_FREE pid_t *tids = NULL;
 	size_t count = 0;
-	struct err ignored;
 
-	return target_tids(&s->target, &tids, &count, &ignored) < 0 || count > 1;
+	return target_tids(&s->target, &tids, &count, ERR_IGNORED) < 0 || count > 1;
 }
 
 /* As glibc says from 2.32 on (<sys/single_threaded.h>); children inherit it. */
@@ -77,11 +76,10 @@ static bool had_more_threads(const struct session *s)
 {
 	const struct elf_module *m = s->view.libc.module;
 	struct elf_symbol single;
-	struct err ignored;
 	char value = 1;
 
 	return m && elf_module_find(m, "__libc_single_threaded", NULL, &single) && !single.function &&
-	       target_read(&s->memory, single.address, &value, sizeof value, &ignored) == 0 && !value;
+	       target_read(&s->memory, single.address, &value, sizeof value, ERR_IGNORED) == 0 && !value;
 }
 
 const char *loader_choice_threads_against(const struct session *s)

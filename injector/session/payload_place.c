@@ -9,9 +9,8 @@
 bool payload_place_is_mapped(const struct session *s)
 {
 	struct maps maps;
-	struct err ignored;
 
-	if (live_thread_maps(&s->target, &maps, &ignored) < 0)
+	if (live_thread_maps(&s->target, &maps, ERR_IGNORED) < 0)
 		return false;
 	const struct mapping *m = maps_find(&maps, s->payload.base);
 	bool mapped = m && strstr(m->path, "memfd:" PAYLOAD_MEMFD_NAME);
@@ -30,8 +29,7 @@ static int locate(struct payload_place *place, uint64_t base, struct err *e)
 	uint64_t session_offset, control_offset;
 
 	int rc = payload_symbol("memattach_session", &session_offset, e);
-	if (rc == 0)
-		rc = payload_symbol("memattach_control", &control_offset, e);
+	rc = rc ?: payload_symbol("memattach_control", &control_offset, e);
 	if (rc < 0)
 		return rc;
 	*place = (struct payload_place){

@@ -100,8 +100,7 @@ int record_modules(struct session *s, uint32_t first_id, struct err *e)
 		char text[PLAN_NOTE_TEXT];
 		rc = note(s, DUMP_NOTE_STATIC, plan_note_text(&s->view.plan.notes[i], &s->view.modules, text), e);
 	}
-	if (rc == 0)
-		rc = note_lines(s, DUMP_NOTE_NOT_PATCHED, s->view.modules.unread, e);
+	rc = rc ?: note_lines(s, DUMP_NOTE_NOT_PATCHED, s->view.modules.unread, e);
 	if (rc == 0 && first_id == 1)
 		rc = note_lines(s, DUMP_NOTE_STATIC, s->hooks.notes, e);
 	if (rc == 0 && first_id == 1)

@@ -13,13 +13,12 @@
 void ended_dumps_add(struct ended_dumps *d, const struct session_share *share)
 {
 	struct stat st;
-	struct err e;
 
 	share->room->left += (int64_t)share->bytes;
 	if (!share->path[0] || lstat(share->path, &st) < 0 || !grow_list(d->bytes, d->count))
 		return;
 	d->kept.limit = SIZE_MAX;
-	if (kept_dumps_add(&d->kept, share->path, &share->identity, &e) < 0)
+	if (kept_dumps_add(&d->kept, share->path, &share->identity, ERR_IGNORED) < 0)
 		return;
 	d->bytes[d->count++] = (uint64_t)st.st_blocks * BLOCK_BYTES;
 	share->room->left -= (int64_t)st.st_blocks * BLOCK_BYTES;

@@ -46,11 +46,10 @@ static bool has_something(pid_t pid)
 {
 	char path[40];
 	struct maps maps;
-	struct err e;
 	bool found = false;
 
 	snprintf(path, sizeof path, "/proc/%d/maps", pid);
-	if (maps_read(&maps, path, &e) < 0)
+	if (maps_read(&maps, path, ERR_IGNORED) < 0)
 		return false;
 	snprintf(path, sizeof path, "/proc/%d/pagemap", pid);
 	AUTO_CLOSE int pagemap = open(path, O_RDONLY | O_CLOEXEC);
@@ -79,14 +78,13 @@ static int find(struct chosen_list *l, const struct leftovers_options *o, struct
 {
 	DIR *proc = opendir("/proc");
 	struct chosen found;
-	struct err ended;
 	int rc = 0;
 
 	if (!proc)
 		return err_sys(e, "cannot read /proc");
 	for (struct dirent *entry; rc == 0 && (entry = readdir(proc));) {
 		pid_t pid = (pid_t)atoi(entry->d_name);
-		if (pid <= 0 || same_program(pid, getpid()) || chosen_look(&found, pid, &ended) < 0 ||
+		if (pid <= 0 || same_program(pid, getpid()) || chosen_look(&found, pid, ERR_IGNORED) < 0 ||
 		    (o->what && !chosen_fits(pid, o->by, o->what)) || !has_something(pid))
 			continue;
 		if (!grow_list(l->list, l->count))
@@ -105,10 +103,9 @@ static pid_t supervisor_of(pid_t pid)
 {
 	char status[STATUS_BYTES];
 	struct target t;
-	struct err e;
 	pid_t parent = 0;
 
-	if (target_open(&t, pid, &e) < 0)
+	if (target_open(&t, pid, ERR_IGNORED) < 0)
 		return 0;
 	pid_t holder = session_lock_holder(&t);
 	if (holder && session_lock_is_memattach(&t, holder) && proc_status_read(status, holder, 0) == 0)

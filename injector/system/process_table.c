@@ -119,13 +119,12 @@ static void add(struct process_table *t, size_t at, const struct seen_process *p
 static void take_up(struct process_table *t, size_t at, pid_t pid, uint64_t start_ticks, uint64_t now_ns)
 {
 	struct seen_process p = { .present = true };
-	struct err ended;
 
 	if (chosen_age_ns(start_ticks) < PROCESS_AGE_NS) {
 		t->young = true;
 		return;
 	}
-	if (chosen_look(&p.is, pid, &ended) < 0)
+	if (chosen_look(&p.is, pid, ERR_IGNORED) < 0)
 		p.is = (struct chosen){ .pid = pid, .start_ticks = start_ticks }; /* a kernel thread, a zombie */
 	else if (p.is.start_ticks == start_ticks)
 		p.state = judge(t, &p);
@@ -139,9 +138,8 @@ static void take_up(struct process_table *t, size_t at, pid_t pid, uint64_t star
 static void look_at(struct process_table *t, pid_t pid, uint64_t now_ns)
 {
 	uint64_t start_ticks;
-	struct err ended;
 
-	if (proc_stat_number(pid, 22, &start_ticks, &ended) < 0)
+	if (proc_stat_number(pid, 22, &start_ticks, ERR_IGNORED) < 0)
 		return;
 	size_t at = place_of(t, pid, start_ticks);
 	if (at == t->count || compare(&t->list[at], pid, start_ticks) != 0) {
@@ -151,7 +149,7 @@ static void look_at(struct process_table *t, pid_t pid, uint64_t now_ns)
 	struct seen_process *p = &t->list[at];
 	p->present = true;
 	/* It may have been moved to a group, or execute another program. */
-	if (p->state == PROCESS_LEFT_OUT && t->what && chosen_look(&p->is, pid, &ended) == 0)
+	if (p->state == PROCESS_LEFT_OUT && t->what && chosen_look(&p->is, pid, ERR_IGNORED) == 0)
 		p->state = judge(t, p);
 	if (p->state == PROCESS_REFUSED && now_ns >= p->next_try_ns)
 		p->state = PROCESS_WAITING;
@@ -203,9 +201,8 @@ void process_table_look(struct process_table *t, uint64_t now_ns)
 void process_table_execed(const struct process_table *t, struct seen_process *p)
 {
 	struct chosen now;
-	struct err ended;
 
-	if (chosen_look(&now, p->is.pid, &ended) < 0 || now.start_ticks != p->is.start_ticks)
+	if (chosen_look(&now, p->is.pid, ERR_IGNORED) < 0 || now.start_ticks != p->is.start_ticks)
 		return;
 	p->is = now;
 	p->state = ++p->programs < PROCESS_PROGRAMS ? judge(t, p) : PROCESS_DONE;

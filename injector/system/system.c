@@ -182,10 +182,9 @@ static void pause_after(struct supervisor *s, uint64_t cpu_ns, uint64_t now_ns)
 static uint64_t cpu_of(pid_t pid)
 {
 	uint64_t ticks = 0, value;
-	struct err e;
 
 	for (unsigned field = 14; field <= 17; field++)
-		ticks += proc_stat_number(pid, field, &value, &e) == 0 ? value : 0;
+		ticks += proc_stat_number(pid, field, &value, ERR_IGNORED) == 0 ? value : 0;
 	return ticks * (SECOND_NS / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 

@@ -96,7 +96,6 @@ static void set_functions(struct graph *g, const struct frame_header *h, const s
 static int read_frames(struct graph *g, const struct frame_header *h, const struct frame_row *rows, struct err *e)
 {
 	uint64_t first = UINT64_MAX, last = 0;
-	struct err ignored;
 
 	for (size_t i = 0; i < h->count; i++) {
 		const uint64_t at = h->base + (uint64_t)(int64_t)rows[i].place;
@@ -110,7 +109,7 @@ static int read_frames(struct graph *g, const struct frame_header *h, const stru
 	AUTO_FREE uint8_t *frames = calloc(last - first + FRAME_DESCRIPTION_BYTES, 1);
 	if (!frames)
 		return err_set(e, ENOMEM, "out of memory");
-	if (module_file_read(g->f, first, frames, last - first + FRAME_DESCRIPTION_BYTES, &ignored) < 0)
+	if (module_file_read(g->f, first, frames, last - first + FRAME_DESCRIPTION_BYTES, ERR_IGNORED) < 0)
 		g->unknown = "the table of its functions cannot be read";
 	else
 		set_functions(g, h, rows, frames, first);
@@ -139,7 +138,6 @@ static int read_functions(struct graph *g, struct err *e)
 static int read_text(struct graph *g, struct err *e)
 {
 	const struct elf_module *m = g->f->module;
-	struct err ignored;
 
 	if (m->exec_end - m->exec_start > ALLOCATOR_TEXT_MAX) {
 		g->unknown = "it is too large";
@@ -149,7 +147,7 @@ static int read_text(struct graph *g, struct err *e)
 	g->beginnings = calloc((m->exec_end - m->exec_start) / 8 + 1, 1);
 	if (!g->text || !g->beginnings)
 		return err_set(e, ENOMEM, "out of memory");
-	if (module_file_read(g->f, m->exec_start, g->text, m->exec_end - m->exec_start, &ignored) < 0)
+	if (module_file_read(g->f, m->exec_start, g->text, m->exec_end - m->exec_start, ERR_IGNORED) < 0)
 		g->unknown = "its code cannot be read";
 	for (size_t i = 0; i < m->phdr_count; i++) {
 		const Elf64_Phdr *p = &m->phdrs[i];
@@ -245,9 +243,8 @@ static void note_shared(struct graph *g, const struct elf_table *table)
 {
 	AUTO_FREE Elf64_Rela *relas = NULL;
 	size_t count = 0;
-	struct err ignored;
 
-	if (elf_module_relocations(g->f->module, g->f->tm, table, &relas, &count, &ignored) < 0)
+	if (elf_module_relocations(g->f->module, g->f->tm, table, &relas, &count, ERR_IGNORED) < 0)
 		return;
 	for (size_t i = 0; i < count; i++) {
 		if (ELF64_R_SYM(relas[i].r_info) == 0)
@@ -466,12 +463,9 @@ static int find_parts(struct graph *g, allocator_name_fn is_allocation, const st
 			g->unknown = "its allocation functions jump by pointers";
 	name_exported(g, is_allocation, instead);
 	module_file_symbols(g->f, name_hidden, &naming);
-	if (rc == 0)
-		rc = spread(g, ALLOCATOR_ENTERED, e);
-	if (rc == 0)
-		rc = spread(g, ALLOCATOR_RELATED, e);
-	if (rc == 0)
-		rc = add_relatives(g, e);
+	rc = rc ?: spread(g, ALLOCATOR_ENTERED, e);
+	rc = rc ?: spread(g, ALLOCATOR_RELATED, e);
+	rc = rc ?: add_relatives(g, e);
 	if (rc == 0 && !g->gets_memory)
 		g->unknown = "its allocation functions are not seen to get memory";
 	return rc;
@@ -524,8 +518,7 @@ int allocator_code_find(struct allocator_code *c, const struct module_file *f, a
 	int rc = fill(&g, is_allocation, instead, e);
 	if (g.full)
 		g.unknown = "it refers to too much";
-	if (rc == 0)
-		rc = write_ranges(&g, c, e);
+	rc = rc ?: write_ranges(&g, c, e);
 	free(g.text);
 	free(g.functions);
 	free(g.edges);

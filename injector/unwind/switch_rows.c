@@ -64,8 +64,7 @@ static int mark_piece(void *context, const uint8_t *code, size_t bytes, uint64_t
 int switch_rows_mark(struct unwind_rows *rows, const struct module_file *f, struct err *e)
 {
 	struct marking m = { rows, f->module->exec_start, e };
-	struct err ignored;
 
-	int rc = module_file_code(f, STACK_SWITCH_BYTES - 1, mark_piece, &m, &ignored);
+	int rc = module_file_code(f, STACK_SWITCH_BYTES - 1, mark_piece, &m, ERR_IGNORED);
 	return rc == -ENOMEM ? err_set(e, ENOMEM, "no memory for unwind rows") : 0;
 }

@@ -106,14 +106,10 @@ int unwind_tables_create(struct unwind_tables *t, uint64_t max_bytes, struct err
 		rc = err_set(e, EINVAL, "no room for unwind tables");
 	else if (ftruncate(new.own, (off_t) new.max_bytes))
 		rc = err_sys(e, "cannot prepare the memory file of unwind tables");
-	if (rc == 0)
-		rc = map_own(&new, e);
-	if (rc == 0)
-		rc = allocate(&new, new.used, e);
-	if (rc == 0)
-		rc = open_for_target(&new, e);
-	if (rc == 0)
-		rc = seal(new.own, e);
+	rc = rc ?: map_own(&new, e);
+	rc = rc ?: allocate(&new, new.used, e);
+	rc = rc ?: open_for_target(&new, e);
+	rc = rc ?: seal(new.own, e);
 	if (rc < 0) {
 		unwind_tables_close(&new);
 		return rc;
@@ -165,10 +161,8 @@ int unwind_tables_append(struct unwind_tables *t, const struct unwind_rows *rows
 		return 0;
 	}
 	int r = reserve(t, align8(2 * half), e);
-	if (!r)
-		r = write_all(t, rows->pc, half, start, e);
-	if (!r)
-		r = write_all(t, rows->rule, half, start + half, e);
+	r = r ?: write_all(t, rows->pc, half, start, e);
+	r = r ?: write_all(t, rows->rule, half, start + half, e);
 	if (r)
 		return r;
 	t->used = align8(start + 2 * half);
@@ -197,12 +191,9 @@ int unwind_tables_publish(struct unwind_tables *t, struct unwind_module *modules
 		                      .range_count = range_count };
 	uint64_t at = t->used, module_bytes = kept * sizeof *modules, range_bytes = range_count * sizeof *ranges;
 	int r = reserve(t, sizeof index + module_bytes + range_bytes, e);
-	if (!r)
-		r = write_all(t, &index, sizeof index, at, e);
-	if (!r)
-		r = write_all(t, modules, module_bytes, at + sizeof index, e);
-	if (!r)
-		r = write_all(t, ranges, range_bytes, at + sizeof index + module_bytes, e);
+	r = r ?: write_all(t, &index, sizeof index, at, e);
+	r = r ?: write_all(t, modules, module_bytes, at + sizeof index, e);
+	r = r ?: write_all(t, ranges, range_bytes, at + sizeof index + module_bytes, e);
 	if (r)
 		return r;
 	t->used = align8(at + sizeof index + module_bytes + range_bytes);
@@ -472,8 +463,7 @@ int unwind_tables_update(struct unwind_tables *t, const struct modules *m, const
 	if (!own)
 		return err_set(e, ENOMEM, "no memory for unwind tables");
 	int r = unwind_tables_compile(t, m, tm, maps, own, e);
-	if (!r)
-		r = unwind_tables_index(t, m, maps, e);
+	r = r ?: unwind_tables_index(t, m, maps, e);
 	if (!r && coverage)
 		memcpy(coverage, own, m->count * sizeof *own);
 	return r;

@@ -65,7 +65,6 @@ bool unwind_cache_key(struct cache_key *key, const struct module_file *f, const 
 {
 	uint32_t base_start = 0, base_end = 0;
 	struct sha256_ctx hash;
-	struct err ignored;
 
 	if (source->exec_end - source->exec_start > UINT32_MAX)
 		return false;
@@ -76,7 +75,7 @@ bool unwind_cache_key(struct cache_key *key, const struct module_file *f, const 
 	for (size_t i = 0; i < sizeof where / sizeof *where; i++)
 		hash_number(&hash, where[i]);
 	sha256_update(&hash, source->bytes, source->data);
-	if (module_file_code(f, 0, hash_code, &hash, &ignored) < 0)
+	if (module_file_code(f, 0, hash_code, &hash, ERR_IGNORED) < 0)
 		return false;
 	sha256_digest(&hash, sizeof key->digest, key->digest);
 	return true;

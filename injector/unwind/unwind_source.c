@@ -33,7 +33,6 @@ void unwind_input_read(struct unwind_input *in, const struct module_file *f)
 {
 	const struct elf_module *m = f->module;
 	uint64_t start = eh_frame_address(f);
-	struct err ignored;
 
 	*in = (struct unwind_input){ .file = f };
 	for (size_t i = 0; start && i < m->phdr_count; i++) {
@@ -45,7 +44,7 @@ void unwind_input_read(struct unwind_input *in, const struct module_file *f)
 		if (f->tm->budget && p->p_filesz - at > f->tm->budget->memory)
 			return;
 		AUTO_FREE uint8_t *read = malloc(p->p_filesz - at);
-		if (!read || module_file_read(f, start, read, p->p_filesz - at, &ignored))
+		if (!read || module_file_read(f, start, read, p->p_filesz - at, ERR_IGNORED))
 			return;
 		in->data = cleanup_steal_pointer(&read);
 		in->bytes = p->p_filesz - at;
@@ -89,8 +88,7 @@ static int compile_and_mark(struct unwind_rows *rows, const struct module_file *
 	if (r)
 		return r;
 	r = switch_rows_mark(rows, f, e);
-	if (!r)
-		r = stack_base_mark(rows, f->module, e);
+	r = r ?: stack_base_mark(rows, f->module, e);
 	if (r)
 		unwind_rows_done(rows);
 	return r;
@@ -103,9 +101,8 @@ static int compile_section(struct unwind_rows *rows, const struct module_file *f
 	AUTO_FREE uint8_t *data = NULL;
 	size_t bytes;
 	uint64_t address;
-	struct err ignored;
 
-	if (module_file_section(f, name, &data, &bytes, &address, &ignored) < 0)
+	if (module_file_section(f, name, &data, &bytes, &address, ERR_IGNORED) < 0)
 		return 0;
 	const struct unwind_source source =
 		source_of(f->module, data, bytes, debug_frame ? f->module->bias : address, debug_frame);

@@ -18,8 +18,7 @@ bool signal_frame_is_return(const struct target_memory *memory, uint64_t address
 {
 	static const uint32_t instructions[] = { 0xd2801168, 0xd4000001 };
 	uint32_t code[2];
-	struct err ignored;
 
-	return address % 4 == 0 && target_read(memory, address, code, sizeof code, &ignored) == 0 &&
+	return address % 4 == 0 && target_read(memory, address, code, sizeof code, ERR_IGNORED) == 0 &&
 	       memcmp(code, instructions, sizeof code) == 0;
 }

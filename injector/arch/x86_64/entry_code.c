@@ -275,8 +275,7 @@ static int consider(const struct body *b, bool behind, unsigned jump_bytes, stru
 		out.undo = b->first[0].undo;
 	}
 	int r = displace(b, behind, jump_bytes, &out, e);
-	if (!r)
-		r = check_branches(b, &out, e);
+	r = r ?: check_branches(b, &out, e);
 	if (r)
 		return r;
 	out.crosses_word = out.write_at % 8 + jump_bytes > 8;

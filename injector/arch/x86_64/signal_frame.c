@@ -16,8 +16,7 @@ bool signal_frame_is_return(const struct target_memory *memory, uint64_t address
 	static const uint8_t glibc[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
 	static const uint8_t musl[] = { 0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05 };
 	uint8_t code[sizeof glibc];
-	struct err ignored;
 
-	return target_read(memory, address, code, sizeof code, &ignored) == 0 &&
+	return target_read(memory, address, code, sizeof code, ERR_IGNORED) == 0 &&
 	       (memcmp(code, glibc, sizeof glibc) == 0 || memcmp(code, musl, sizeof musl) == 0);
 }

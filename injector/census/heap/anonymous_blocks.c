@@ -85,12 +85,11 @@ struct batch {
 static int look_at_batch(struct anonymous_blocks *b, struct batch *batch, const struct mapping *m,
                          struct census_memory *memory, struct err *e)
 {
-	struct err ignored;
-	int rc = target_read_batch(&memory->memory, batch->pieces, batch->count, &ignored);
+	int rc = target_read_batch(&memory->memory, batch->pieces, batch->count, ERR_IGNORED);
 
 	for (size_t i = 0; i < batch->count && rc == -EFAULT; i++) /* a page has gone meanwhile */
 		if (target_read(&memory->memory, batch->starts[i].address, batch->starts[i].words,
-		                sizeof batch->starts[i].words, &ignored) < 0)
+		                sizeof batch->starts[i].words, ERR_IGNORED) < 0)
 			memset(batch->starts[i].words, 0, sizeof batch->starts[i].words);
 	bool unread = rc < 0 && rc != -EFAULT;
 	rc = 0;

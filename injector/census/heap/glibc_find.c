@@ -65,15 +65,14 @@ static bool is_arena(const struct search *s, uint64_t address)
  */
 static void search_words(struct search *s, const uint64_t *words, size_t count, uint64_t at)
 {
-	struct err ignored;
-
 	for (size_t i = 0; i < count && s->found < 2; i++) {
 		const uint64_t next = at + 8 * i;
 		const struct glibc_layout *layout = next - words[i] == layouts[0].next   ? &layouts[0]
 		                                    : next - words[i] == layouts[1].next ? &layouts[1]
 		                                                                         : NULL;
 		/* Looking at bins is charged: all words of the data may be made to look like this one. */
-		if ((!layout && !is_arena(s, words[i])) || budget_work(&s->memory->budget, BINS_BYTES, &ignored) < 0 ||
+		if ((!layout && !is_arena(s, words[i])) ||
+		    budget_work(&s->memory->budget, BINS_BYTES, ERR_IGNORED) < 0 ||
 		    !bins_are_lists(s, next - layouts[0].next, &layouts[0]))
 			continue;
 		s->found++;

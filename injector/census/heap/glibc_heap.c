@@ -107,8 +107,7 @@ int glibc_heap_walk(struct glibc_heap *h, struct census_memory *memory, struct e
 	for (size_t i = 0; i < h->segment_count && rc == 0; i++) {
 		struct heap_segment *s = &h->segments[i];
 		rc = heap_marks_open(&s->marks, s->start, s->end, e);
-		if (rc == 0)
-			rc = chunk_walk(h, s, memory, e);
+		rc = rc ?: chunk_walk(h, s, memory, e);
 		h->walked_bytes += s->end - s->start;
 	}
 	return rc;

@@ -49,11 +49,10 @@ void census_memory_refresh(struct census_memory *m)
 /* Of a page that is not there: neither in memory nor in swap. */
 static bool read_file(struct census_memory *m, uint64_t page, void *buffer)
 {
-	struct err ignored;
 	const size_t i = resident_pages_from(m->pages, page);
 
 	return (i == m->pages->count || m->pages->runs[i].start > page) &&
-	       budget_work(&m->budget, CENSUS_PAGE, &ignored) == 0 &&
+	       budget_work(&m->budget, CENSUS_PAGE, ERR_IGNORED) == 0 &&
 	       mapped_files_read(&m->files, page, buffer, CENSUS_PAGE);
 }
 
@@ -61,13 +60,12 @@ static bool read_file(struct census_memory *m, uint64_t page, void *buffer)
 static const uint8_t *page_at(struct census_memory *m, uint64_t page)
 {
 	const size_t slot = page / CENSUS_PAGE % CENSUS_CACHE_PAGES;
-	struct err ignored;
 
 	if (m->cached[slot] == page + 1)
 		return m->cache[slot];
 	m->cached[slot] = 0;
 	if (resident_pages_hold(m->pages, page, page + CENSUS_PAGE)
-	            ? target_read(&m->memory, page, m->cache[slot], CENSUS_PAGE, &ignored) < 0
+	            ? target_read(&m->memory, page, m->cache[slot], CENSUS_PAGE, ERR_IGNORED) < 0
 	            : !read_file(m, page, m->cache[slot]))
 		return NULL;
 	m->cached[slot] = page + 1;
@@ -113,13 +111,11 @@ uint64_t census_memory_word(struct census_memory *m, uint64_t address)
 /* All, or each by itself where one has gone. */
 static bool read_pieces(struct census_memory *m, const struct target_piece *pieces, size_t count)
 {
-	struct err ignored;
-
-	int rc = target_read_batch(&m->memory, pieces, count, &ignored);
+	int rc = target_read_batch(&m->memory, pieces, count, ERR_IGNORED);
 	for (size_t i = 0; rc < 0 && rc != -E2BIG && i < count; i++)
-		if (target_read(&m->memory, pieces[i].address, pieces[i].buffer, pieces[i].bytes, &ignored) < 0)
+		if (target_read(&m->memory, pieces[i].address, pieces[i].buffer, pieces[i].bytes, ERR_IGNORED) < 0)
 			memset(pieces[i].buffer, 0, pieces[i].bytes);
-	return rc != -E2BIG && budget_check(&m->budget, &ignored) == 0;
+	return rc != -E2BIG && budget_check(&m->budget, ERR_IGNORED) == 0;
 }
 
 static void show_progress(struct census_memory *m, size_t bytes)

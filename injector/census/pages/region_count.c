@@ -94,8 +94,7 @@ int region_count(struct region_count *c, struct err *e)
 
 	for (size_t i = 0; i < c->maps->count && rc == 0; i++)
 		rc = add_mapping(c, i, e);
-	if (rc == 0)
-		rc = add_extents(c, e);
+	rc = rc ?: add_extents(c, e);
 	region_table_sum(c->table);
 	return rc;
 }

@@ -63,12 +63,11 @@ static void look_at_clock(struct reach *r, size_t count)
 static bool read_pages(struct reach *r, uint64_t page, size_t count)
 {
 	struct target_memory memory = r->memory->memory;
-	struct err ignored;
 
 	memory.budget = NULL; /* time is the limit */
 	look_at_clock(r, r->cache->reads++);
 	uint8_t *data = r->cache->pages[page / CENSUS_PAGE % CACHE_PAGES];
-	if (target_read(&memory, page, data, count * CENSUS_PAGE, &ignored) < 0)
+	if (target_read(&memory, page, data, count * CENSUS_PAGE, ERR_IGNORED) < 0)
 		return false;
 	if (r->sums)
 		page_sums_note(r->sums, page, data, count * CENSUS_PAGE);

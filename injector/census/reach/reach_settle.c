@@ -93,8 +93,7 @@ static int compare_range(struct settling *s, uint64_t start, uint64_t end, unsig
 	for (uint64_t at = start; at < end && rc == 0; at += WINDOW_BYTES) {
 		const size_t bytes = end - at < WINDOW_BYTES ? end - at : WINDOW_BYTES;
 		rc = in_time(s->reach, e);
-		if (rc == 0)
-			rc = target_read(&memory, at, s->window, bytes, e);
+		rc = rc ?: target_read(&memory, at, s->window, bytes, e);
 		for (size_t k = 0; k < bytes && rc == 0; k += CENSUS_PAGE)
 			if (!page_sums_same(s->sums, at + k, s->window + k))
 				rc = add_changed(s, at + k, every, e);
@@ -183,8 +182,7 @@ static int walk_changed(struct settling *s, struct err *e)
 			k++;
 		for (size_t n = k; p && !p->gone && n < s->count && s->list[n].start < segment->end && rc == 0; n++) {
 			rc = chunk_walk_again(h, segment, r->memory, s->list[n].start, s->list[n].end, add_new, s, e);
-			if (rc == 0)
-				rc = in_time(r, e);
+			rc = rc ?: in_time(r, e);
 		}
 	}
 	if (rc == 0 && h->lost_bytes > lost)
@@ -279,7 +277,6 @@ uint64_t reach_try_reading(struct reach *r, uint64_t bytes)
 	struct target_memory memory = r->memory->memory;
 	uint64_t done = 0;
 	volatile uint64_t sum = 0; /* as if it was needed */
-	struct err ignored;
 
 	memory.budget = NULL;
 	for (size_t i = 0; window && i < r->sums->count; i++)
@@ -288,7 +285,7 @@ uint64_t reach_try_reading(struct reach *r, uint64_t bytes)
 			const size_t length = left < WINDOW_BYTES ? left : WINDOW_BYTES;
 			if (done >= bytes)
 				return done;
-			if (target_read(&memory, at, window, length, &ignored) < 0)
+			if (target_read(&memory, at, window, length, ERR_IGNORED) < 0)
 				continue;
 			for (size_t k = 0; k < length; k += CENSUS_PAGE)
 				sum += page_sum(window + k);

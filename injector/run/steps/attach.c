@@ -32,15 +32,11 @@ static int map_instead(struct session *s, const char *why, struct err *e)
 		return err_set(e, ENOTSUP, "it is so already");
 	loader_choice_set_aside(s, why);
 	int rc = plan_session(s, e);
-	if (rc == 0)
-		rc = python_functions_again(s, e);
+	rc = rc ?: python_functions_again(s, e);
 	if (rc == 0)
 		python_hooks_relieve(s);
-	if (rc == 0)
-		rc = inspect_choose(s, e);
-	if (rc == 0)
-		rc = record_hooks(s, e);
-	return rc;
+	rc = rc ?: inspect_choose(s, e);
+	return rc ?: record_hooks(s, e);
 }
 
 static uint64_t trampoline_bytes(const struct session *s)
@@ -119,8 +115,7 @@ int attach_session(struct session *s, struct err *e)
 		do
 			rc = load_once(s, payload_fd, e);
 		while (rc == -EDEADLK && loader_moment_pause(deadline_ns));
-	if (rc == 0)
-		rc = target_read(&s->memory, s->payload.session, &s->payload.block, sizeof s->payload.block, e);
+	rc = rc ?: target_read(&s->memory, s->payload.session, &s->payload.block, sizeof s->payload.block, e);
 	return rc < 0 ? rc : patches_write(s, clock_monotonic_ns() + s->options.deadline_ns, e);
 }
 

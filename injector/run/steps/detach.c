@@ -181,11 +181,8 @@ static int unload(struct session *s, const struct kept *kept, struct err *e)
 static int refresh(struct session *s, struct err *e)
 {
 	int rc = inspect_session_again(s, e);
-	if (rc == 0)
-		rc = payload_place_find(s, e);
-	if (rc == 0)
-		rc = inspect_choose(s, e);
-	return rc;
+	rc = rc ?: payload_place_find(s, e);
+	return rc ?: inspect_choose(s, e);
 }
 
 static void say_trampolines_stay(struct session *s)
@@ -200,8 +197,7 @@ static int restore(struct session *s, struct kept *kept, struct err *e)
 	struct code_patches_result result;
 
 	int rc = session_entries_mark_gone(s, e);
-	if (rc == 0)
-		rc = patches_restore(s, &result, e);
+	rc = rc ?: patches_restore(s, &result, e);
 	if (rc < 0)
 		return rc;
 	s->outcome.functions_restored = result.restored;
@@ -253,8 +249,7 @@ static int prove_unused(struct session *s, struct err *e)
 		struct quiesce_stacks stacks = { 0 };
 		parked = 0;
 		rc = prove_outside(s, &stacks, e);
-		if (rc == 0)
-			rc = search_parked(s, &stacks, &parked, e);
+		rc = rc ?: search_parked(s, &stacks, &parked, e);
 		free(stacks.list);
 		if (rc == 0 && parked)
 			rc = await_hook(s, parked, parked_ns, e);
@@ -268,12 +263,9 @@ static int silence(struct session *s, struct kept *kept, struct err *e)
 	bool foreign = false;
 
 	int rc = restore(s, kept, e);
-	if (rc == 0)
-		rc = refresh(s, e);
-	if (rc == 0)
-		rc = restore_result_count(s, &foreign, e);
-	if (rc == 0)
-		rc = prove_unused(s, e);
+	rc = rc ?: refresh(s, e);
+	rc = rc ?: restore_result_count(s, &foreign, e);
+	rc = rc ?: prove_unused(s, e);
 	if (rc == 0 && !kept->detours)
 		rc = code_patches_remove_islands(s, e);
 	kept->trampolines = foreign || kept->detours;
@@ -327,10 +319,8 @@ int detach_session(struct session *s, struct err *e)
 		rc = silence(s, &kept, e);
 	if (rc == 0 && recorded && !inherited && !s->own_base)
 		rc = session_file_save(s, e);
-	if (rc == 0)
-		rc = forget_dump(s, e);
-	if (rc == 0)
-		rc = unload(s, &kept, e);
+	rc = rc ?: forget_dump(s, e);
+	rc = rc ?: unload(s, &kept, e);
 	if (rc < 0)
 		return rc;
 	if (remote_is_stub(&s->memory, s->view.cave))

@@ -75,11 +75,10 @@ static int set_timer(struct follower *f, uint64_t ns, struct err *e)
 /* How a process ended that is not our child: its zombie tells, while it is there. */
 static enum session_end how_it_ended(const struct session *s, int *detail)
 {
-	struct err ignored;
 	uint64_t code;
 
 	*detail = -1;
-	if (proc_stat_number(s->target.pid, 52, &code, &ignored) < 0)
+	if (proc_stat_number(s->target.pid, 52, &code, ERR_IGNORED) < 0)
 		return SESSION_END_EXITED;
 	if (code & 0x7f) {
 		*detail = (int)(code & 0x7f);
@@ -129,14 +128,10 @@ static int modules_came_or_went(struct follower *f, struct err *e)
 	for (size_t i = 0; i < old_count; i++)
 		old_ids[i] = s->view.modules.list[i].id;
 	int rc = trampolines_in_force(s, &trampolines, &trampoline_count, e);
-	if (rc == 0)
-		rc = inspect_session_again(s, e);
-	if (rc == 0)
-		rc = session_entries_mark_gone(s, e);
-	if (rc == 0)
-		rc = patched_entries(s, &patched, &patched_count, e);
-	if (rc == 0)
-		rc = record_compile(s, e);
+	rc = rc ?: inspect_session_again(s, e);
+	rc = rc ?: session_entries_mark_gone(s, e);
+	rc = rc ?: patched_entries(s, &patched, &patched_count, e);
+	rc = rc ?: record_compile(s, e);
 	if (rc < 0)
 		return rc;
 	const struct got_plan_options options = {
@@ -153,8 +148,7 @@ static int modules_came_or_went(struct follower *f, struct err *e)
 		if (old_ids[i] && !modules_with_id(&s->view.modules, old_ids[i]))
 			dump_writer_module_gone(&s->recording.dump, old_ids[i]);
 	rc = record_modules(s, known, e);
-	if (rc == 0)
-		rc = inspect_choose(s, e);
+	rc = rc ?: inspect_choose(s, e);
 	if (rc == 0 && s->view.plan.entry_count && s->recording.asks_usable_size && !recording_usable_size(s)) {
 		static const char text[] =
 			"a module loaded since brought another allocator: its allocations are seen after a new attach";
@@ -189,10 +183,9 @@ static int poll_modules(struct follower *f)
 static bool execed(struct session *s)
 {
 	uint64_t magic;
-	struct err ignored;
 
 	if (!s->payload.session ||
-	    (target_read_u64(&s->memory, s->payload.session, &magic, &ignored) == 0 && magic == CONTROL_MAGIC))
+	    (target_read_u64(&s->memory, s->payload.session, &magic, ERR_IGNORED) == 0 && magic == CONTROL_MAGIC))
 		return false;
 	/* The program may have written there, or unmapped it. */
 	return target_alive(&s->target) && !payload_place_is_mapped(s) && target_alive(&s->target);
@@ -396,16 +389,13 @@ int follow_session(struct session *s, enum session_end *end, int *detail, struct
 	f.fast_until_ns = clock_monotonic_ns() + (s->recording.dump.dense ? RENEW_NS : 0);
 	f.quiet_from_ns = clock_monotonic_ns() + QUIET_AFTER_NS;
 	int rc = set_timer(&f, TICK_FAST_NS, e);
-	if (rc == 0)
-		rc = session_entries_watch(s, &f.watched, e);
-	if (rc == 0)
-		rc = follow(&f, end, detail, e);
+	rc = rc ?: session_entries_watch(s, &f.watched, e);
+	rc = rc ?: follow(&f, end, detail, e);
 	if (rc < 0 && !target_alive(&s->target)) { /* what could not be read may be another's who has its number */
 		*end = how_it_ended(s, detail);
 		rc = 0;
 	}
-	if (rc == 0)
-		rc = python_hooks_watch(s, e);
+	rc = rc ?: python_hooks_watch(s, e);
 	python_session_miss(s, true);
 	say_status(NULL);
 	sigprocmask(SIG_SETMASK, &before, NULL);

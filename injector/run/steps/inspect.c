@@ -110,10 +110,8 @@ static int check_pages(struct err *e)
 int inspect_session(struct session *s, struct err *e)
 {
 	int rc = check_pages(e);
-	if (rc == 0)
-		rc = inspect_open(s, e);
-	if (rc == 0)
-		rc = wait_for_tracer(s, e);
+	rc = rc ?: inspect_open(s, e);
+	rc = rc ?: wait_for_tracer(s, e);
 	if (rc < 0)
 		return rc;
 	s->writer.changes = &s->changes;

@@ -104,9 +104,8 @@ void java_session_await(struct session *s)
 	struct java_runtime r;
 	struct java_proof p;
 	struct maps maps;
-	struct err e;
 
-	if (!is_awaited(s, &r) || live_thread_maps(&s->target, &maps, &e) < 0)
+	if (!is_awaited(s, &r) || live_thread_maps(&s->target, &maps, ERR_IGNORED) < 0)
 		return;
 	java_proof_make(&p, &r, &maps, &s->memory, 1);
 	if (p.proved)

@@ -12,17 +12,11 @@
 int look_ahead_plan(struct session *s, struct err *e)
 {
 	int rc = loader_choice_make(s, e);
-	if (rc == 0)
-		rc = inspect_check_loader(s, e);
-	if (rc == 0)
-		rc = inspect_check_threads(s, e);
-	if (rc == 0)
-		rc = inspect_choose(s, e);
-	if (rc == 0)
-		rc = plan_session(s, e);
-	if (rc == 0)
-		rc = record_compile(s, e);
-	return rc;
+	rc = rc ?: inspect_check_loader(s, e);
+	rc = rc ?: inspect_check_threads(s, e);
+	rc = rc ?: inspect_choose(s, e);
+	rc = rc ?: plan_session(s, e);
+	return rc ?: record_compile(s, e);
 }
 
 /* What an attach prepares, none of which touches the process. Unwind tables that are compiled here are kept, so the
@@ -30,10 +24,8 @@ int look_ahead_plan(struct session *s, struct err *e)
 static int prepare(struct session *s, struct err *e)
 {
 	int rc = inspect_open(s, e);
-	if (rc == 0)
-		rc = inspect_session(s, e);
-	if (rc == 0)
-		rc = payload_place_find(s, e);
+	rc = rc ?: inspect_session(s, e);
+	rc = rc ?: payload_place_find(s, e);
 	/* What a dead memattach left is taken out first when the time has come. */
 	if (rc < 0 || s->payload.base)
 		return rc;
@@ -52,8 +44,7 @@ int look_ahead(const struct session_options *options, struct err *e)
 	session_init(&look, options);
 	look.options.quiet = true;
 	int rc = prepare(&look, e);
-	if (rc == 0)
-		rc = session_file_check(options, e);
+	rc = rc ?: session_file_check(options, e);
 	session_done(&look);
 	return rc;
 }

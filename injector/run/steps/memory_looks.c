@@ -58,9 +58,8 @@ static bool is_still_there(const struct target *t, struct err *e)
 static void take_aside(struct session *s, struct taking *taking, bool end)
 {
 	struct memory_use use = { 0 };
-	struct err ignored;
 
-	(void)!target_memory_use(&s->target, &use, &ignored);
+	(void)!target_memory_use(&s->target, &use, ERR_IGNORED);
 	const struct memory_look_wish wish = { .pages_ns = memory_look_pages_ns(use.resident),
 		                               .pages = end ? mark_blocks : NULL,
 		                               .context = s };

@@ -42,10 +42,8 @@ int old_stub_settle(struct session *s, struct err *e)
 	if (old_stub_cave(s, &s->view.cave)) {
 		rc = inspect_choose(s, e);
 		session_patient_borrower(s, &borrower, &longest);
-		if (rc == 0)
-			rc = borrow_wait_cave(&borrower, e);
-		if (rc == 0)
-			rc = inspect_session_again(s, e);
+		rc = rc ?: borrow_wait_cave(&borrower, e);
+		rc = rc ?: inspect_session_again(s, e);
 	}
 	return rc == 0 ? payload_place_find(s, e) : rc;
 }

@@ -38,11 +38,9 @@ int other_session_make_way(struct session *s, struct err *e)
 	                                          : "taking out what a memattach that died left in %d",
 	            s->target.pid);
 	int rc = inspect_choose(s, e);
-	if (rc == 0)
-		rc = detach_session(s, e);
+	rc = rc ?: detach_session(s, e);
 	s->maps_payload = s->options.loader == LOADER_OWN; /* the other one may have been mapped */
-	if (rc == 0)
-		rc = inspect_session_again(s, e);
+	rc = rc ?: inspect_session_again(s, e);
 	if (rc == 0) {
 		unwind_tables_close(&s->recording.tables); /* those of the session may have to be smaller */
 		rc = payload_place_find(s, e);

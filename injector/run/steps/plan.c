@@ -91,8 +91,7 @@ int plan_look(struct session *s, struct allocators *found, struct stored_pointer
 		entry_hooks_give_quiet(found, &s->view.plan);
 	if (rc == 0)
 		say_stored(s, stored);
-	if (rc == 0)
-		rc = choose_hooks(s, found, stored->function, e);
+	rc = rc ?: choose_hooks(s, found, stored->function, e);
 	if (rc < 0)
 		allocators_free(found);
 	return rc;
@@ -184,10 +183,8 @@ int plan_session(struct session *s, struct err *e)
 	int rc = make_got_plan(s, &options, e);
 	if (rc == 0 && !wants_no_hooks(s))
 		rc = plan_look(s, &found, &stored, e);
-	if (rc == 0)
-		rc = note_hidden(s, &found, e);
-	if (rc == 0)
-		rc = note_zend(s, e);
+	rc = rc ?: note_hidden(s, &found, e);
+	rc = rc ?: note_zend(s, e);
 	allocators_free(&found);
 	if (rc == -E2BIG && s->options.hooks == HOOKS_AUTO && !s->options.given_count) {
 		/* GOT entries are no worse for it. */
@@ -212,8 +209,7 @@ int plan_again(struct session *s, const struct got_plan_options *options, struct
 {
 	int rc = make_got_plan(s, options, e);
 
-	if (rc == 0)
-		rc = plan_relieve(s, e);
+	rc = rc ?: plan_relieve(s, e);
 	if (rc == 0)
 		python_hooks_relieve(s);
 	return rc;

@@ -80,10 +80,9 @@ static enum change_state count_unrestored(struct session *s, const struct got_en
 	const struct elf_module *m = modules_find(&s->view.modules, entry->address, false);
 	struct word_counts *counts = &s->outcome.entries;
 	struct trampoline trampoline = { 0 };
-	struct err ignored;
 
 	int rc = target_read(&s->memory, trampoline_data(trampolines, entry->trampoline), &trampoline,
-	                     sizeof trampoline, &ignored);
+	                     sizeof trampoline, ERR_IGNORED);
 	enum got_found found = entry_place_inspect(entry, trampolines, rc == 0 ? trampoline.original : entry->old_value,
 	                                           &s->view.modules, &s->view.maps, &s->memory);
 	switch (found) {

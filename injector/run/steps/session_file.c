@@ -98,8 +98,7 @@ int session_file_create(struct session *s, struct err *e)
 	struct dump_source source;
 
 	int rc = session_file_check(&s->options, e);
-	if (rc == 0)
-		rc = create(s, &s->recording.file, s->options.output, e);
+	rc = rc ?: create(s, &s->recording.file, s->options.output, e);
 	if (rc < 0)
 		return offer_other_folder(&s->recording.file, rc, e);
 	if (s->options.share)
@@ -193,13 +192,12 @@ static int write_elsewhere(struct session *s, const struct dump_source *source)
 	const char *slash = strrchr(full->path, '/');
 	const char *folder = other_folder(full->directory, dump_source_bytes(source));
 	char path[sizeof full->path], at[32];
-	struct err ignored;
 
 	if (!folder ||
 	    (size_t)snprintf(path, sizeof path, "%s/%s", folder, slash ? slash + 1 : full->path) >= sizeof path ||
-	    dump_file_create(&file, path, &ignored) < 0)
+	    dump_file_create(&file, path, ERR_IGNORED) < 0)
 		return -ENOSPC;
-	if (write_file(s, &file, source, &ignored) < 0) {
+	if (write_file(s, &file, source, ERR_IGNORED) < 0) {
 		dump_file_discard(&file);
 		return -ENOSPC;
 	}

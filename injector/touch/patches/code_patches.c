@@ -157,8 +157,7 @@ static int make_rows(struct session *s, enum change_kind kind, struct err *e)
 		if (rc == 0 && memcmp(now, row->old, row->bytes) != 0 && memcmp(now, row->new, row->bytes) != 0)
 			rc = err_set(e, EBUSY,
 			             "somebody else has changed the code of an allocation function meanwhile");
-		if (rc == 0)
-			rc = target_writer_change(&s->writer, i, e);
+		rc = rc ?: target_writer_change(&s->writer, i, e);
 	}
 	return rc;
 }
@@ -198,8 +197,7 @@ int code_patches_write(struct session *s, struct err *e)
 {
 	int rc = make_rows(s, CHANGE_ISLAND, e);
 
-	if (rc == 0)
-		rc = make_rows(s, CHANGE_JUMP, e);
+	rc = rc ?: make_rows(s, CHANGE_JUMP, e);
 	return rc == 0 ? make_rows(s, CHANGE_PYTHON_WORD, e) : rc;
 }
 
@@ -215,9 +213,8 @@ int code_patches_restore(struct session *s, struct code_patches_result *result, 
 static int holds_old(const struct session *s, const struct change *row)
 {
 	uint8_t now[CHANGE_BYTES];
-	struct err ignored;
 
-	if (target_read(&s->memory, row->address, now, row->bytes, &ignored) < 0)
+	if (target_read(&s->memory, row->address, now, row->bytes, ERR_IGNORED) < 0)
 		return -1;
 	return is_old_code(row, now);
 }
@@ -238,12 +235,11 @@ void code_patches_count(const struct session *s, struct code_patches_result *res
 unsigned code_patches_islands(const struct session *s, struct address_range *ranges, unsigned max)
 {
 	uint8_t now[CHANGE_BYTES];
-	struct err ignored;
 	unsigned count = 0;
 
 	for (int i = -1; (i = changes_next(&s->changes, CHANGE_ISLAND, i)) >= 0 && count < max;) {
 		const struct change *row = &s->changes.list[i];
-		if (!target_read(&s->memory, row->address, now, row->bytes, &ignored) &&
+		if (!target_read(&s->memory, row->address, now, row->bytes, ERR_IGNORED) &&
 		    !memcmp(now, row->new, row->bytes))
 			ranges[count++] = (struct address_range){ row->address, row->address + row->bytes };
 	}

@@ -46,10 +46,8 @@ static int map_area(struct loan *l, unsigned number, const struct detour_area *a
 	uint64_t result;
 
 	int rc = target_write(&s->writer, CHANGE_PAYLOAD, area_address(s, number), area, sizeof *area, e);
-	if (rc == 0)
-		rc = remote_call1(l->remote, SYS_mmap, arguments, &result, l->deadline_ns, e);
-	if (rc == 0)
-		rc = remote_result(result, e);
+	rc = rc ?: remote_call1(l->remote, SYS_mmap, arguments, &result, l->deadline_ns, e);
+	rc = rc ?: remote_result(result, e);
 	if (rc < 0)
 		return rc;
 	if (result == area->address)
@@ -118,8 +116,7 @@ static int fill(struct loan *l, const struct entry_hook *hook, struct err *e)
 	if (rc == 0)
 		rc = target_read(&s->memory, code.shared + TRAMPOLINES_FILTER_MULTIPLIER, &code.filter_multiplier,
 		                 sizeof code.filter_multiplier, e);
-	if (rc == 0)
-		rc = entry_code_copy_make(&copy, &hook->plan, hook->detour + copy_at, e);
+	rc = rc ?: entry_code_copy_make(&copy, &hook->plan, hook->detour + copy_at, e);
 	if (rc < 0)
 		return rc;
 	detour_code_make(bytes, &code);
@@ -172,8 +169,7 @@ int detours_map(struct loan *l, int payload_fd, struct err *e)
 			rc = make_area(l, areas++, i, payload_fd, e);
 	for (size_t i = 0; i < h->count && rc == 0; i++) {
 		rc = add_trampoline(h, &l->s->view.plan, &h->list[i], e);
-		if (rc == 0)
-			rc = fill(l, &h->list[i], e);
+		rc = rc ?: fill(l, &h->list[i], e);
 	}
 	return rc;
 }

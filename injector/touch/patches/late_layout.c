@@ -27,8 +27,7 @@ int late_layout_java(struct session *s, const struct java_layout *layout, uint32
 
 	without.bytes = 0;
 	int rc = late_layout_check(s, address, sizeof *layout, e);
-	if (rc == 0)
-		rc = target_write(&s->writer, CHANGE_PAYLOAD, address, &without, sizeof without, e);
+	rc = rc ?: target_write(&s->writer, CHANGE_PAYLOAD, address, &without, sizeof without, e);
 	if (rc < 0)
 		return rc;
 	dump_writer_java(&s->recording.dump, version);

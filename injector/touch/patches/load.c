@@ -26,12 +26,12 @@ static void read_dlerror(struct loan *l, char *text, size_t size)
 {
 	const uint64_t none[6] = { 0 };
 	uint64_t message = 0;
-	struct err ignored;
 
 	snprintf(text, size, "unknown reason");
 	if (l->s->view.libc.dlerror &&
-	    remote_call1(l->remote, l->s->view.libc.dlerror, none, &message, l->deadline_ns, &ignored) == 0 && message)
-		if (target_read_string(&l->s->memory, message, text, size, &ignored) < 0)
+	    remote_call1(l->remote, l->s->view.libc.dlerror, none, &message, l->deadline_ns, ERR_IGNORED) == 0 &&
+	    message)
+		if (target_read_string(&l->s->memory, message, text, size, ERR_IGNORED) < 0)
 			snprintf(text, size, "unknown reason");
 }
 
@@ -70,14 +70,13 @@ static int write_call(const struct loan *l, const char *name, struct stub_call *
 static void unmap_refused(struct loan *l)
 {
 	struct maps maps = { 0 };
-	struct err ignored;
-	int rc = live_thread_maps(&l->s->target, &maps, &ignored);
+	int rc = live_thread_maps(&l->s->target, &maps, ERR_IGNORED);
 
 	for (size_t i = 0; rc == 0 && i < maps.count; i++) {
 		const struct mapping *m = &maps.list[i];
 		struct stub_call call = image_map_undo_call(m->start, m->end - m->start);
 		if (ours_has(&l->s->ours, m->dev_major, m->dev_minor, m->inode))
-			rc = remote_call(l->remote, &call, 1, l->deadline_ns, &ignored);
+			rc = remote_call(l->remote, &call, 1, l->deadline_ns, ERR_IGNORED);
 	}
 	maps_free(&maps);
 }
@@ -88,8 +87,7 @@ static int open_by_name(struct loan *l, const char *name, uint64_t *handle, stru
 	struct stub_call call;
 
 	int rc = write_call(l, name, &call, e);
-	if (rc == 0)
-		rc = remote_call(l->remote, &call, 1, l->deadline_ns, e);
+	rc = rc ?: remote_call(l->remote, &call, 1, l->deadline_ns, e);
 	if (rc == 0)
 		*handle = call.result;
 	return rc;
@@ -103,8 +101,7 @@ static int open_handed(struct loan *l, int remote_fd, uint64_t unique, char name
 
 	handed_open_name(name, unique);
 	int rc = write_call(l, name, &call, e);
-	if (rc == 0)
-		rc = handed_open_call(l->remote, &call, name, remote_fd, &handed, l->deadline_ns, e);
+	rc = rc ?: handed_open_call(l->remote, &call, name, remote_fd, &handed, l->deadline_ns, e);
 	if (rc == 0 && !call.result)
 		rc = refused(l, name, e);
 	if (rc == 0)
@@ -124,12 +121,10 @@ static int hide_name(struct loan *l, uint64_t handle, const char *name, struct e
 	uint64_t at = 0;
 
 	int rc = target_read_u64(&l->s->memory, handle + offsetof(struct link_map, l_name), &at, e);
-	if (rc == 0)
-		rc = target_read_string(&l->s->memory, at, now, sizeof now, e);
+	rc = rc ?: target_read_string(&l->s->memory, at, now, sizeof now, e);
 	if (rc == 0 && strcmp(now, name) != 0)
 		return 0;
-	if (rc == 0)
-		rc = target_writer_add_change(l->remote->writer, CHANGE_LINK_NAME, at, now, "", 1, e);
+	rc = rc ?: target_writer_add_change(l->remote->writer, CHANGE_LINK_NAME, at, now, "", 1, e);
 	return rc < 0 ? rc : 0;
 }
 
@@ -174,10 +169,8 @@ static int open_by_loader(struct loan *l, int remote_fd, uint64_t *handle, uint6
 	}
 	if (rc == 0)
 		changes_made(l->remote->writer->changes, CHANGE_PAYLOAD);
-	if (rc == 0)
-		rc = hide_name(l, *handle, name, e);
-	if (rc == 0)
-		rc = target_read_u64(&l->s->memory, *handle, base, e);
+	rc = rc ?: hide_name(l, *handle, name, e);
+	rc = rc ?: target_read_u64(&l->s->memory, *handle, base, e);
 	return rc < 0 ? rc : hide_data(l, *base, e);
 }
 
@@ -186,8 +179,7 @@ static int load_by_loader(struct loan *l, int remote_fd, uint64_t *handle, uint6
 	struct loader_moment moment;
 
 	int rc = loader_moment_begin(&moment, l, e);
-	if (rc == 0)
-		rc = open_by_loader(l, remote_fd, handle, base, e);
+	rc = rc ?: open_by_loader(l, remote_fd, handle, base, e);
 	loader_moment_end(&moment);
 	return rc;
 }
@@ -246,8 +238,7 @@ int load_undo_by(struct loan *l, struct stub_call *calls, unsigned count, struct
 	for (unsigned i = 0; i < count && rc == 0; i++)
 		if (dlclose && calls[i].target == dlclose)
 			rc = loader_moment_begin(&moment, l, e);
-	if (rc == 0)
-		rc = remote_call(l->remote, calls, count, l->deadline_ns, e);
+	rc = rc ?: remote_call(l->remote, calls, count, l->deadline_ns, e);
 	if (rc == 0) {
 		changes_end(&l->s->changes, CHANGE_PAYLOAD, CHANGE_UNDONE);
 		changes_end(&l->s->changes, CHANGE_LINK_NAME, CHANGE_UNDONE);

@@ -55,8 +55,7 @@ int loader_moment_begin(struct loader_moment *m, struct loan *l, struct err *e)
 	int rc = stop_all_others(&m->others, &l->s->target, l->thread->tid, true, longest(m), e);
 	if (rc == -EAGAIN)
 		rc = e->code = -EDEADLK;
-	if (rc == 0)
-		rc = check_others(m, e);
+	rc = rc ?: check_others(m, e);
 	l->remote->late = let_others_go;
 	l->remote->late_context = m;
 	l->remote->late_ns = clock_monotonic_ns() + LATE_NS;

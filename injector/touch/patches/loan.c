@@ -26,9 +26,7 @@ void loan_hold_others(struct loan *l)
 	int rc = clone_vm_find(&s->target, &sharers, &count, &why);
 	if (rc == 0 && count) /* its parent does not stop before it is gone */
 		rc = err_set(&why, EAGAIN, "process %d runs in its memory", sharers[0]);
-	if (rc == 0)
-		rc = stop_all_others(&l->others, &s->target, l->thread->tid, false, &s->outcome.attach_longest_ns,
-		                     &why);
+	rc = rc ?: stop_all_others(&l->others, &s->target, l->thread->tid, false, &s->outcome.attach_longest_ns, &why);
 	if (rc < 0 && s->options.verbose)
 		session_say(s, "children that are forked meanwhile may inherit descriptors of memattach: %s", why.text);
 }

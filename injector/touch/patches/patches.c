@@ -36,8 +36,7 @@ static int tell_counted(const struct session *s, struct err *e)
 	f.pointer = s->python.code_end.word;
 	f.function = s->python.code_end.function;
 	rc = target_read_u64(&s->memory, hook->plan.write_at, &f.code, e);
-	if (rc == 0)
-		rc = target_write(&s->writer, CHANGE_PAYLOAD, at, &f, sizeof f, e);
+	rc = rc ?: target_write(&s->writer, CHANGE_PAYLOAD, at, &f, sizeof f, e);
 	f.jump = hook->plan.write_at;
 	return rc == 0 ? target_write(&s->writer, CHANGE_PAYLOAD, at + offsetof(struct counted_function, jump), &f.jump,
 	                              sizeof f.jump, e)
@@ -68,9 +67,9 @@ static int write_listed(struct session *s, struct patching *p, uint64_t deadline
 	if (!p->code && !p->words.count)
 		return 0;
 	int rc = watchdog_check(e);
-	if (rc == 0)
-		rc = still_moment(s, p->code ? STILL_FOR_CODE : STILL_FOR_WORDS, deadline_ns,
-		                  &s->outcome.attach_longest_ns, write_all, p, e);
+	rc = rc
+	             ?: still_moment(s, p->code ? STILL_FOR_CODE : STILL_FOR_WORDS, deadline_ns,
+	                             &s->outcome.attach_longest_ns, write_all, p, e);
 	if (rc == 0)
 		word_patches_count(s, &p->words);
 	return rc;
@@ -81,8 +80,7 @@ int patches_write_words(struct session *s, uint64_t deadline_ns, struct err *e)
 	struct patching p = { 0 };
 
 	int rc = word_patches_list(s, &p.words, e);
-	if (rc == 0)
-		rc = write_listed(s, &p, deadline_ns, e);
+	rc = rc ?: write_listed(s, &p, deadline_ns, e);
 	word_patches_free(&p.words);
 	return rc;
 }
@@ -92,8 +90,7 @@ int patches_write(struct session *s, uint64_t deadline_ns, struct err *e)
 	struct patching p = { .code = s->hooks.count };
 
 	int rc = word_patches_list(s, &p.words, e);
-	if (rc == 0)
-		rc = write_listed(s, &p, deadline_ns, e);
+	rc = rc ?: write_listed(s, &p, deadline_ns, e);
 	if (rc == 0)
 		s->outcome.functions_hooked = (unsigned)s->hooks.count;
 	if (rc == 0)
@@ -139,8 +136,7 @@ static int make_inert(struct session *s, struct err *e)
 	const uint32_t off = 0, inert = SESSION_INERT;
 
 	int rc = target_write(&s->writer, CHANGE_PAYLOAD, s->payload.block.switch_address, &off, sizeof off, e);
-	if (rc == 0)
-		rc = calm_trampolines(s, e);
+	rc = rc ?: calm_trampolines(s, e);
 	return rc == 0 ? target_write(&s->writer, CHANGE_PAYLOAD, state_at, &inert, sizeof inert, e) : rc;
 }
 
@@ -149,10 +145,8 @@ static int restore_all(struct session *s, void *context, struct err *e)
 	struct patching *p = context;
 
 	int rc = tell_uncounted(s, e);
-	if (rc == 0)
-		rc = code_patches_restore(s, p->result, e);
-	if (rc == 0)
-		rc = word_patches_restore(s, &p->words, e);
+	rc = rc ?: code_patches_restore(s, p->result, e);
+	rc = rc ?: word_patches_restore(s, &p->words, e);
 	return rc == 0 ? make_inert(s, e) : rc;
 }
 
@@ -162,11 +156,10 @@ int patches_restore(struct session *s, struct code_patches_result *result, struc
 
 	*result = (struct code_patches_result){ 0 };
 	int rc = code_patches_adopt(s, e);
-	if (rc == 0)
-		rc = word_patches_read(s, &p.words, e);
-	if (rc == 0)
-		rc = still_moment(s, STILL_FOR_WORDS, clock_monotonic_ns() + RESTORE_NS, &s->outcome.detach_longest_ns,
-		                  restore_all, &p, e);
+	rc = rc ?: word_patches_read(s, &p.words, e);
+	rc = rc
+	             ?: still_moment(s, STILL_FOR_WORDS, clock_monotonic_ns() + RESTORE_NS,
+	                             &s->outcome.detach_longest_ns, restore_all, &p, e);
 	if (rc == 0)
 		code_patches_count(s, result);
 	word_patches_free(&p.words);

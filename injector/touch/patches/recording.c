@@ -120,8 +120,7 @@ static int start(struct loan *l, const int remote_fds[3], uint64_t handle, uint6
 	uint64_t at = REMOTE_AT(l->remote, data.start);
 	s->recording.asks_usable_size = args.usable_size != 0;
 	int rc = target_write(&s->writer, CHANGE_WORK_AREA, at, &args, sizeof args, e);
-	if (rc == 0)
-		rc = control_call(l, CONTROL_START, at, "start", e);
+	rc = rc ?: control_call(l, CONTROL_START, at, "start", e);
 	if (rc == 0)
 		changes_made(&s->changes, CHANGE_RECORDING);
 	return rc;
@@ -139,8 +138,7 @@ int recording_set_trampolines(struct loan *l, struct err *e)
 
 	int rc = target_write(&s->writer, CHANGE_WORK_AREA, args.trampolines, p->trampolines,
 	                      p->trampoline_count * sizeof *p->trampolines, e);
-	if (rc == 0)
-		rc = target_write(&s->writer, CHANGE_WORK_AREA, at, &args, sizeof args, e);
+	rc = rc ?: target_write(&s->writer, CHANGE_WORK_AREA, at, &args, sizeof args, e);
 	return rc == 0 ? control_call(l, CONTROL_PATCH, at, "set its trampolines", e) : rc;
 }
 
@@ -174,32 +172,21 @@ int recording_load(struct loan *l, int payload_fd, struct err *e)
 	for (unsigned i = 0; i < 3; i++)
 		ours_add_descriptor(&s->ours, fds[i]);
 	int rc = ask_thread(l, e);
-	if (rc == 0)
-		rc = send_descriptors(l->remote, s->target.pidfd, fds, 3, remote_fds, l->deadline_ns, e);
-	if (rc == 0)
-		rc = watchdog_check(e);
-	if (rc == 0)
-		rc = load_payload(l, remote_fds[0], &handle, e);
+	rc = rc ?: send_descriptors(l->remote, s->target.pidfd, fds, 3, remote_fds, l->deadline_ns, e);
+	rc = rc ?: watchdog_check(e);
+	rc = rc ?: load_payload(l, remote_fds[0], &handle, e);
 	if (rc < 0)
 		return rc;
 	rc = watchdog_check(e);
-	if (rc == 0)
-		rc = start(l, remote_fds, handle, s->recording.dump.own->session_id, e);
-	if (rc == 0)
-		rc = target_read(&s->memory, s->payload.session, &s->payload.block, sizeof s->payload.block, e);
-	if (rc == 0)
-		rc = watchdog_check(e);
-	if (rc == 0)
-		rc = detours_map(l, remote_fds[0], e);
-	if (rc == 0)
-		rc = recording_set_trampolines(l, e);
-	if (rc == 0)
-		rc = code_patches_list(s, e);
-	if (rc == 0)
-		rc = code_pages_set_apart(l, e);
+	rc = rc ?: start(l, remote_fds, handle, s->recording.dump.own->session_id, e);
+	rc = rc ?: target_read(&s->memory, s->payload.session, &s->payload.block, sizeof s->payload.block, e);
+	rc = rc ?: watchdog_check(e);
+	rc = rc ?: detours_map(l, remote_fds[0], e);
+	rc = rc ?: recording_set_trampolines(l, e);
+	rc = rc ?: code_patches_list(s, e);
+	rc = rc ?: code_pages_set_apart(l, e);
 	if (rc < 0 && rc != -ETIMEDOUT && rc != -ESRCH && s->payload.block.state == SESSION_LOADED) {
-		struct err second;
-		if (load_undo(l, handle, &second) == 0) {
+		if (load_undo(l, handle, ERR_IGNORED) == 0) {
 			s->payload = (struct payload_place){ 0 };
 			s->own_base = 0;
 		}

@@ -55,7 +55,6 @@ struct survey {
 static int take_survey(struct survey *v, const struct session *s, const struct got_entry *entries, uint32_t count,
                        struct err *e)
 {
-	struct err ignored;
 	uint64_t now;
 
 	*v = (struct survey){ .s = s,
@@ -69,7 +68,7 @@ static int take_survey(struct survey *v, const struct session *s, const struct g
 		                                        ? modules_find(&s->view.modules, entries[i].address, false)
 		                                        : NULL;
 		if (home && !v->patched[home - s->view.modules.list] &&
-		    target_read_u64(&s->memory, entries[i].address, &now, &ignored) == 0)
+		    target_read_u64(&s->memory, entries[i].address, &now, ERR_IGNORED) == 0)
 			v->patched[home - s->view.modules.list] = holds_trampoline(s, &entries[i], now);
 	}
 	return 0;
@@ -99,9 +98,8 @@ static bool is_gone(struct survey *v, const struct got_entry *entry)
 	const struct session *s = v->s;
 	const struct elf_module *home = modules_find(&s->view.modules, entry->address, false);
 	uint64_t now;
-	struct err ignored;
 
-	if (target_read_u64(&s->memory, entry->address, &now, &ignored) < 0 || holds_trampoline(s, entry, now))
+	if (target_read_u64(&s->memory, entry->address, &now, ERR_IGNORED) < 0 || holds_trampoline(s, entry, now))
 		return false;
 	if (!home || now == entry->old_value)
 		return true;
@@ -125,10 +123,9 @@ static bool is_newest(const struct got_entry *entries, uint32_t count, uint32_t 
 static bool is_back(const struct session *s, const struct got_entry *entries, uint32_t count, uint32_t i)
 {
 	uint64_t now;
-	struct err ignored;
 
 	return entries[i].state == GOT_GONE && modules_find(&s->view.modules, entries[i].address, false) &&
-	       target_read_u64(&s->memory, entries[i].address, &now, &ignored) == 0 &&
+	       target_read_u64(&s->memory, entries[i].address, &now, ERR_IGNORED) == 0 &&
 	       holds_trampoline(s, &entries[i], now) && is_newest(entries, count, i);
 }
 
@@ -152,8 +149,7 @@ static int take_back(struct session *s, const struct got_entry *entry, uint32_t 
 
 	int rc = target_read(&s->memory, trampoline_data(s->payload.block.trampolines_address, entry->trampoline),
 	                     &trampoline, sizeof trampoline, e);
-	if (rc == 0)
-		rc = target_write(&s->writer, CHANGE_PAYLOAD, at, &trampoline.original, sizeof trampoline.original, e);
+	rc = rc ?: target_write(&s->writer, CHANGE_PAYLOAD, at, &trampoline.original, sizeof trampoline.original, e);
 	return rc == 0 ? change_state(s, i, GOT_PATCHED, e) : rc;
 }
 
@@ -164,8 +160,7 @@ int session_entries_mark_gone(struct session *s, struct err *e)
 	uint32_t count = 0;
 
 	int rc = session_entries(s, &entries, &count, e);
-	if (rc == 0)
-		rc = take_survey(&survey, s, entries, count, e);
+	rc = rc ?: take_survey(&survey, s, entries, count, e);
 	for (uint32_t i = 0; i < count && rc == 0; i++) {
 		if (entries[i].state == GOT_PATCHED && is_gone(&survey, &entries[i]))
 			rc = change_state(s, i, GOT_GONE, e);
@@ -186,11 +181,10 @@ int session_entries_watch(struct session *s, uint32_t *watched, struct err *e)
 	for (uint32_t i = 0; i < count && rc == 0; i++) {
 		const struct elf_module *m = modules_find(&s->view.modules, entries[i].address, false);
 		uint64_t now = 0;
-		struct err ignored;
 
 		if (entries[i].state != GOT_PATCHED || !m || m == last)
 			continue;
-		bool ours = target_read_u64(&s->memory, entries[i].address, &now, &ignored) == 0 &&
+		bool ours = target_read_u64(&s->memory, entries[i].address, &now, ERR_IGNORED) == 0 &&
 		            holds_trampoline(s, &entries[i], now);
 		if (!ours && i < *watched)
 			continue;

@@ -55,11 +55,10 @@ static bool words_clear(struct look *l, const struct maps *maps, uint64_t sp)
 	const struct mapping *m = maps_find(maps, sp);
 	uint64_t page[512], at = sp & ~7ull, before = 0, stack_end = m ? m->end : UINT64_MAX;
 	bool handler = false;
-	struct err ignored;
 
 	for (uint64_t end = at + STACK_BYTES; at < end && !l->found;) {
 		size_t bytes = 4096 - at % 4096;
-		if (at >= stack_end || target_read(&l->s->memory, at, page, bytes, &ignored) < 0)
+		if (at >= stack_end || target_read(&l->s->memory, at, page, bytes, ERR_IGNORED) < 0)
 			return m && !handler;
 		for (size_t i = 0; i < bytes / sizeof page[0] && !l->found; before = page[i++]) {
 			handler |= registers_follow_pc(before, page[i]);
@@ -220,17 +219,14 @@ static int attempt(void *context)
 	int rc = clone_vm_find(&s->target, &sharers.list, &sharers.count, e);
 	if (rc == 0 && sharers.count && a->what == STILL_FOR_CODE)
 		rc = sharer_runs(sharers.list[0], e);
-	if (rc == 0)
-		rc = stop_all(&all, &s->target, &sharers, a->longest_ns, e);
+	rc = rc ?: stop_all(&all, &s->target, &sharers, a->longest_ns, e);
 	if (rc == 0) {
 		if (last < 0 || last_pid() != last)
 			rc = check_newcomers(s, &sharers, e);
 		if (rc == 0 && a->what == STILL_FOR_CODE && displaces_several(s))
 			rc = look_at_threads(s, &all, e);
-		if (rc == 0)
-			rc = stop_all_asleep(&all, e);
-		if (rc == 0)
-			rc = a->change(s, a->context, e);
+		rc = rc ?: stop_all_asleep(&all, e);
+		rc = rc ?: a->change(s, a->context, e);
 		stop_all_end(&all, a->longest_ns);
 	}
 	free(sharers.list);

@@ -19,10 +19,9 @@ static struct dump_header *read_header(const struct memattach_session *block, co
 {
 	const struct mapping *m = maps_find(maps, block->dump_address);
 	struct dump_header *h = malloc(sizeof *h);
-	struct err ignored;
 
 	if (h && m && m->shared && m->start == block->dump_address && m->end - m->start == block->dump_bytes &&
-	    target_read(memory, block->dump_address, h, sizeof *h, &ignored) == 0 &&
+	    target_read(memory, block->dump_address, h, sizeof *h, ERR_IGNORED) == 0 &&
 	    memcmp(h->magic, DUMP_MAGIC, sizeof h->magic) == 0 && h->session_id == block->session_id)
 		return h;
 	free(h);
@@ -132,8 +131,7 @@ static int forget(void *context, struct remote *r, struct tracee *t, struct err 
 	uint64_t result = 0;
 
 	int rc = remote_call1(r, SYS_madvise, arguments, &result, deadline, e);
-	if (rc == 0)
-		rc = remote_leave(r, deadline, e);
+	rc = rc ?: remote_leave(r, deadline, e);
 	p->refused = result != 0;
 	if (rc == 0) {
 		tracee_detach(t);

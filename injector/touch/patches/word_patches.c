@@ -37,8 +37,7 @@ static int append(const struct session *s, struct word_patches *w, struct err *e
 	int rc = target_read(&s->memory, at, &w->first, sizeof w->first, e);
 	if (rc == 0 && (w->first > SESSION_ENTRY_MAX || w->count > SESSION_ENTRY_MAX - w->first))
 		rc = err_set(e, ENOSPC, "there is no room for %u GOT entries more", w->count);
-	if (rc == 0)
-		rc = tell_entries(s, w, e);
+	rc = rc ?: tell_entries(s, w, e);
 	count = w->first + w->count;
 	return rc == 0 ? target_write(&s->writer, CHANGE_PAYLOAD, at, &count, sizeof count, e) : rc;
 }
@@ -80,8 +79,7 @@ int word_patches_list(struct session *s, struct word_patches *w, struct err *e)
 			                            .trampoline = p->entries[i].trampoline,
 			                            .state = GOT_PATCHED };
 	int rc = w->count ? append(s, w, e) : 0;
-	if (rc == 0)
-		rc = add_rows(s, w, e);
+	rc = rc ?: add_rows(s, w, e);
 	if (rc < 0)
 		word_patches_free(w);
 	return rc;
@@ -115,8 +113,7 @@ int word_patches_read(struct session *s, struct word_patches *w, struct err *e)
 {
 	*w = (struct word_patches){ 0 };
 	int rc = session_entries(s, &w->entries, &w->count, e);
-	if (rc == 0)
-		rc = find_rows(s, w, e);
+	rc = rc ?: find_rows(s, w, e);
 	if (rc < 0)
 		word_patches_free(w);
 	return rc;
@@ -140,13 +137,12 @@ static void words_now_free(struct words_now *now)
 static void read_words(const struct session *s, const struct word_patches *w, struct words_now *now,
                        struct target_piece *pieces)
 {
-	struct err ignored;
-
 	for (uint32_t i = 0; i < w->count; i++)
 		pieces[i] = (struct target_piece){ w->entries[i].address, sizeof *now->list, &now->list[i] };
-	bool all = target_read_batch(&s->memory, pieces, w->count, &ignored) == 0;
+	bool all = target_read_batch(&s->memory, pieces, w->count, ERR_IGNORED) == 0;
 	for (uint32_t i = 0; i < w->count; i++)
-		now->known[i] = all || target_read_u64(&s->memory, w->entries[i].address, &now->list[i], &ignored) == 0;
+		now->known[i] = all ||
+		                target_read_u64(&s->memory, w->entries[i].address, &now->list[i], ERR_IGNORED) == 0;
 }
 
 static int look(const struct session *s, const struct word_patches *w, struct words_now *now, struct err *e)
@@ -174,19 +170,17 @@ static enum got_state patch(const struct session *s, const struct word_patches *
                             uint32_t i)
 {
 	const struct got_entry *entry = &w->entries[i];
-	struct err ignored;
 
 	if (entry->address % sizeof(uint64_t) || !now->known[i] || now->list[i] != entry->old_value ||
 	    !entry_place_is_there(&now->maps, &s->view.maps, entry->address))
 		return GOT_REFUSED;
-	return target_writer_change(&s->writer, w->rows[i], &ignored) == 0 ? GOT_PATCHED : GOT_REFUSED;
+	return target_writer_change(&s->writer, w->rows[i], ERR_IGNORED) == 0 ? GOT_PATCHED : GOT_REFUSED;
 }
 
 static enum got_state give_back(const struct session *s, const struct word_patches *w, const struct words_now *now,
                                 uint32_t i)
 {
 	const struct got_entry *entry = &w->entries[i];
-	struct err ignored;
 
 	if (entry->address % sizeof(uint64_t) || !now->known[i] ||
 	    !entry_place_is_there(&now->maps, NULL, entry->address))
@@ -195,7 +189,7 @@ static enum got_state give_back(const struct session *s, const struct word_patch
 		return GOT_RESTORED; /* listed, but memattach died before it was patched */
 	if (!trampoline_is(s->payload.block.trampolines_address, entry->trampoline, now->list[i]))
 		return GOT_FOREIGN;
-	return target_writer_undo(&s->writer, w->rows[i], NULL, &ignored) == 0 ? GOT_RESTORED : GOT_PATCHED;
+	return target_writer_undo(&s->writer, w->rows[i], NULL, ERR_IGNORED) == 0 ? GOT_RESTORED : GOT_PATCHED;
 }
 
 int word_patches_write(struct session *s, struct word_patches *w, struct err *e)

@@ -36,9 +36,9 @@ static bool may_be_in_line(const struct elf_module *m, const struct target_memor
 	for (size_t i = 0; i < m->phdr_count && !found; i++) {
 		const Elf64_Phdr *p = &m->phdrs[i];
 		AUTO_FREE uint8_t *code = p->p_type == PT_LOAD && p->p_flags & PF_X ? malloc(p->p_filesz) : NULL;
-		struct err ignored;
 		if (p->p_type == PT_LOAD && p->p_flags & PF_X)
-			found = !code || target_read(memory, m->bias + p->p_vaddr, code, p->p_filesz, &ignored) < 0 ||
+			found = !code ||
+			        target_read(memory, m->bias + p->p_vaddr, code, p->p_filesz, ERR_IGNORED) < 0 ||
 			        names(code, p->p_filesz, m->bias + p->p_vaddr, function);
 	}
 	return found;
@@ -49,18 +49,17 @@ static const char *refusal(struct session *s, const struct elf_module *m, const 
 {
 	const struct python_release *r = python_release_find(s->python.layout.version >> 16 & 0xff);
 	struct python_code_end *end = &s->python.code_end;
-	struct err ignored;
 	uint64_t size;
 
 	if (!r)
 		return "its version is not known";
 	const uint64_t name = s->python.layout.code_type + r->type_name;
 	end->word = name + NAME_TO_DEALLOC;
-	if (target_read_u64(memory, name + NAME_TO_SIZE, &size, &ignored) < 0 || size != r->code_bytes)
+	if (target_read_u64(memory, name + NAME_TO_SIZE, &size, ERR_IGNORED) < 0 || size != r->code_bytes)
 		return "its type of code objects is not laid out as expected";
 	if (end->word % sizeof end->word || !elf_module_holds(m, end->word, sizeof end->word, PF_W))
 		return "its type of code objects is not in its own data";
-	if (target_read_u64(memory, end->word, &end->function, &ignored) < 0 ||
+	if (target_read_u64(memory, end->word, &end->function, ERR_IGNORED) < 0 ||
 	    !elf_module_holds(m, end->function, 1, PF_X))
 		return "the program has put another function there";
 	return may_be_in_line(m, memory, end->function) ? "some code may have that function in line" : NULL;

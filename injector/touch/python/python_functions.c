@@ -18,10 +18,9 @@ static const char *find_place(struct place *place, const struct elf_module *m, c
                               const struct python_function *f)
 {
 	uint8_t around[2 * FUNCTION_ALIAS_MAX];
-	struct err ignored;
 
 	if (!elf_module_holds(m, f->value - FUNCTION_ALIAS_MAX, sizeof around, PF_X) ||
-	    target_read(memory, f->value - FUNCTION_ALIAS_MAX, around, sizeof around, &ignored) < 0)
+	    target_read(memory, f->value - FUNCTION_ALIAS_MAX, around, sizeof around, ERR_IGNORED) < 0)
 		return "its code cannot be read";
 	const unsigned skipped = function_alias_skip(around + FUNCTION_ALIAS_MAX, FUNCTION_ALIAS_MAX);
 	const unsigned before = skipped ? 0 : function_alias_before(around, FUNCTION_ALIAS_MAX);
@@ -112,13 +111,12 @@ bool python_functions_hook(struct session *s, const struct elf_module *m, const 
 	struct session_python_functions to = s->python.functions;
 	const size_t before = s->hooks.count;
 	const char *name = "", *text;
-	struct err e;
 
 	if (s->options.hooks == HOOKS_GOT) {
 		snprintf(why, size, "--hooks got allows no hook at the entry of a function");
 		return false;
 	}
-	text = try(s, m, memory, list, count, &to, &name, &e);
+	text = try(s, m, memory, list, count, &to, &name, ERR_IGNORED);
 	if (text) {
 		snprintf(why, size, "%s cannot be hooked at its entry: %s", name, text);
 		s->hooks.count = before;

@@ -91,9 +91,8 @@ bool python_hooks_plan(struct session *s, const struct elf_module *m, const stru
 static bool is_back(const struct session *s, const struct python_row *row)
 {
 	uint64_t words[ROW_WORDS];
-	struct err ignored;
 
-	if (target_read(&s->memory, row->address, words, sizeof words, &ignored) < 0)
+	if (target_read(&s->memory, row->address, words, sizeof words, ERR_IGNORED) < 0)
 		return false;
 	for (unsigned i = ROW_MALLOC; i <= ROW_FREE; i++)
 		if (words[i] == row->words[i])

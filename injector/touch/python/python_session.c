@@ -187,10 +187,8 @@ static int tell_payload(struct session *s, const struct python_layout *layout, s
 	const uint32_t yes = 1;
 
 	int rc = late_layout_check(s, b->python_address, sizeof *layout, e);
-	if (rc == 0)
-		rc = late_layout_check(s, b->has_python_address, sizeof yes, e);
-	if (rc == 0)
-		rc = target_write(&s->writer, CHANGE_PAYLOAD, b->python_address, layout, sizeof *layout, e);
+	rc = rc ?: late_layout_check(s, b->has_python_address, sizeof yes, e);
+	rc = rc ?: target_write(&s->writer, CHANGE_PAYLOAD, b->python_address, layout, sizeof *layout, e);
 	if (rc < 0)
 		return rc;
 	dump_writer_python(&s->recording.dump, layout->version, s->python.evaluators);
@@ -263,12 +261,11 @@ static void look_again(struct session *s)
 	struct python_awaited *a = &s->python.awaited;
 	struct python_proof p;
 	struct maps maps;
-	struct err ignored;
 
 	a->runtime.module = modules_with_id(&s->view.modules, a->module);
 	if (!a->runtime.module) /* it was torn apart */
 		a->module = 0;
-	if (!a->module || !late_layout_is_same_program(s) || live_thread_maps(&s->target, &maps, &ignored) < 0)
+	if (!a->module || !late_layout_is_same_program(s) || live_thread_maps(&s->target, &maps, ERR_IGNORED) < 0)
 		return;
 	python_proof_make(&p, &a->runtime, &s->view.modules, &maps, &s->memory, 1);
 	const char *why = refusal_of(&p);

@@ -101,9 +101,8 @@ static bool runs_stub(const struct borrower *b, const struct stub_data *data, st
 	struct address_range cave = { b->cave, b->cave + remote_cave_bytes() };
 	struct registers regs;
 	struct stack_walk_end end;
-	struct err ignored;
 
-	if (tracee_registers(t, &regs, &ignored) < 0)
+	if (tracee_registers(t, &regs, ERR_IGNORED) < 0)
 		return true;
 	uint64_t pc = registers_pc(&regs), sp = registers_sp(&regs);
 	if ((pc >= cave.start && pc < cave.end) || sp - data->area <= data->area_bytes)
@@ -164,14 +163,11 @@ static int try_stop(const struct borrower *b, const struct thread_info *thread, 
 	if (rc < 0)
 		return rc;
 	rc = tracee_interrupt(t, clock_monotonic_ns() + stop_ns, &stop, e);
-	if (rc == 0)
-		rc = safe_point_check(b->points, t, e);
+	rc = rc ?: safe_point_check(b->points, t, e);
 	/* Not before: a refusal leaves the padding as it was. */
 	bool written = rc == 0;
-	if (rc == 0)
-		rc = remote_prepare(r, b->memory, b->writer, b->cave, area, b->extra_bytes, e);
-	if (rc == 0)
-		rc = remote_enter(r, t, clock_monotonic_ns() + b->call_ns, e);
+	rc = rc ?: remote_prepare(r, b->memory, b->writer, b->cave, area, b->extra_bytes, e);
+	rc = rc ?: remote_enter(r, t, clock_monotonic_ns() + b->call_ns, e);
 	if (rc < 0 && r->inside) {
 		remote_abandon(r);
 		rc = -EINPROGRESS;
@@ -323,10 +319,8 @@ static int try_thread(void *context)
 	uint64_t area = 0;
 
 	int rc = find_area(b->target, WORK_AT(extra) + b->extra_bytes, &area, try->e);
-	if (rc == 0)
-		rc = look_before_stop(s, try->thread, try->e);
-	if (rc == 0)
-		rc = try_stop(b, try->thread, area, STOP_NS + s->turns_ns, &r, &t, try->e);
+	rc = rc ?: look_before_stop(s, try->thread, try->e);
+	rc = rc ?: try_stop(b, try->thread, area, STOP_NS + s->turns_ns, &r, &t, try->e);
 	if (rc < 0)
 		return rc;
 	s->used = true;
@@ -469,8 +463,7 @@ static int erase_cave(void *context)
 	do
 		rc = tracee_seize(&t, b->target->pid, task_alive(b->target->pid), false, x->e);
 	while (rc == -ESRCH && target_alive(b->target));
-	if (rc == 0)
-		rc = remote_erase(b->writer, b->cave, x->e);
+	rc = rc ?: remote_erase(b->writer, b->cave, x->e);
 	tracee_detach(&t);
 	return rc;
 }

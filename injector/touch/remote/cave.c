@@ -13,10 +13,9 @@ static bool cave_of_vdso(struct cave *cave, const struct elf_module *vdso, const
 {
 	const struct mapping *map = maps_find(maps, vdso->header);
 	Elf64_Ehdr h;
-	struct err ignored;
 
 	if (!map || map->start != vdso->header || map->inode || !(map->prot & PROT_EXEC) ||
-	    target_read(tm, vdso->header, &h, sizeof h, &ignored) < 0 || h.e_shoff > map->end - map->start)
+	    target_read(tm, vdso->header, &h, sizeof h, ERR_IGNORED) < 0 || h.e_shoff > map->end - map->start)
 		return false;
 	uint64_t end = map->start + h.e_shoff + (uint64_t)h.e_shnum * h.e_shentsize;
 	if (end < vdso->exec_end)
@@ -65,9 +64,8 @@ static bool is_zero(const struct target_memory *tm, const struct cave *cave)
 {
 	static const uint8_t zeros[PAGE];
 	uint8_t bytes[PAGE];
-	struct err ignored;
 
-	return cave->bytes <= PAGE && !target_read(tm, cave->address, bytes, cave->bytes, &ignored) &&
+	return cave->bytes <= PAGE && !target_read(tm, cave->address, bytes, cave->bytes, ERR_IGNORED) &&
 	       !memcmp(bytes, zeros, cave->bytes);
 }
 

@@ -22,11 +22,10 @@ void handed_open_name(char name[HANDED_NAME_BYTES], uint64_t unique)
 static bool is_wanted(const struct opening *o, const struct remote *r, const struct registers *regs)
 {
 	char name[HANDED_NAME_BYTES];
-	struct err ignored;
 	uint64_t at;
 
 	return !o->handed && registers_opens(regs, &at) &&
-	       target_read_string(r->memory, at, name, sizeof name, &ignored) == 0 && !strcmp(name, o->name);
+	       target_read_string(r->memory, at, name, sizeof name, ERR_IGNORED) == 0 && !strcmp(name, o->name);
 }
 
 static int at_syscall(void *context, struct remote *r, const struct registers *regs, struct err *e)

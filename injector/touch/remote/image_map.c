@@ -186,8 +186,7 @@ int image_layout(struct image_layout *l, const unsigned char *image, size_t imag
 	Elf64_Phdr p;
 
 	int rc = read_header(&i, e);
-	if (rc == 0)
-		rc = read_segments(&out, &i, e);
+	rc = rc ?: read_segments(&out, &i, e);
 	for (unsigned n = 0; n < i.header.e_phnum && rc == 0; n++)
 		if (read_phdr(&i, n, &p) && p.p_type == PT_DYNAMIC)
 			rc = read_dynamic(&out, &i, &p, e);
@@ -266,8 +265,7 @@ int image_map(struct remote *r, const struct image_layout *l, int remote_fd, uin
 		return rc;
 	changes_made(r->writer->changes, CHANGE_PAYLOAD);
 	rc = write_words(r, l, at, e);
-	if (rc == 0)
-		rc = protect(r, l, at, deadline_ns, e);
+	rc = rc ?: protect(r, l, at, deadline_ns, e);
 	if (rc == 0)
 		*base = at;
 	if (rc < 0 && rc != -ETIMEDOUT && rc != -ESRCH) {

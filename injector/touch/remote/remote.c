@@ -130,8 +130,7 @@ static int run_to_checkpoint(struct remote *r, uint64_t *checkpoint, uint64_t de
 			return 0;
 		if (stop == TRACEE_STOP_SYSCALL && r->at_syscall)
 			rc = r->at_syscall(r->at_syscall_context, r, &regs, e);
-		if (rc == 0)
-			rc = check_time(r, deadline_ns, e);
+		rc = rc ?: check_time(r, deadline_ns, e);
 		if (rc < 0)
 			return rc;
 	}
@@ -197,8 +196,7 @@ static int restore_state(struct remote *r, uint64_t deadline_ns, struct err *e)
 	} while (stop != TRACEE_STOP_EVENT && stop != TRACEE_STOP_GROUP);
 	rc = tracee_set_signal_mask(t, r->saved_mask, e);
 	const struct registers on = registers_go_on(&r->saved, r->interrupted);
-	if (rc == 0)
-		rc = tracee_set_registers(t, &on, e);
+	rc = rc ?: tracee_set_registers(t, &on, e);
 	r->inside = rc < 0;
 	if (rc == 0)
 		changes_thread_is_back(r->writer->changes);
@@ -227,8 +225,7 @@ int remote_enter(struct remote *r, struct tracee *t, uint64_t deadline_ns, struc
 	/* Only now: had memattach died in between, nobody would have given the mask back. The stub does the same first.
 	 */
 	rc = tracee_set_signal_mask(t, r->blocked_mask, e);
-	if (rc == 0)
-		rc = run_to_checkpoint(r, &checkpoint, deadline_ns, e);
+	rc = rc ?: run_to_checkpoint(r, &checkpoint, deadline_ns, e);
 	if (rc < 0)
 		return rc;
 	if (checkpoint == STUB_CHECKPOINT_END) {
@@ -247,10 +244,8 @@ int remote_call(struct remote *r, struct stub_call *calls, unsigned count, uint6
 	if (count == 0 || count > SA_CALL_MAX)
 		return err_set(e, EINVAL, "a list of %u remote calls", count);
 	int rc = write_area(r, REMOTE_AT(r, stub.calls), calls, count * sizeof *calls, e);
-	if (rc == 0)
-		rc = write_word(r, REMOTE_AT(r, stub.call_count), count, e);
-	if (rc == 0)
-		rc = run_to_checkpoint(r, &checkpoint, deadline_ns, e);
+	rc = rc ?: write_word(r, REMOTE_AT(r, stub.call_count), count, e);
+	rc = rc ?: run_to_checkpoint(r, &checkpoint, deadline_ns, e);
 	if (rc < 0)
 		return rc;
 	if (checkpoint != STUB_CHECKPOINT_CALLS)
@@ -285,8 +280,7 @@ int remote_cleanup_indirect(struct remote *r, uint64_t number, uint64_t address,
 	if (r->cleanup_count == SA_CALL_MAX)
 		return err_set(e, ENOSPC, "too many clean-up calls");
 	int rc = write_area(r, REMOTE_AT(r, stub.cleanup) + r->cleanup_count * sizeof call, &call, sizeof call, e);
-	if (rc == 0)
-		rc = write_word(r, REMOTE_AT(r, stub.cleanup_count), r->cleanup_count + 1, e);
+	rc = rc ?: write_word(r, REMOTE_AT(r, stub.cleanup_count), r->cleanup_count + 1, e);
 	if (rc == 0)
 		r->cleanup_count++;
 	return rc;
@@ -330,8 +324,7 @@ static int leave_channel(struct remote *r, uint64_t deadline_ns, struct err *e)
 	enum tracee_stop stop;
 
 	int rc = r->tracee->stopped ? 0 : tracee_interrupt(r->tracee, deadline_ns, &stop, e);
-	if (rc == 0)
-		rc = write_word(r, REMOTE_AT(r, stub.channel), 0, e);
+	rc = rc ?: write_word(r, REMOTE_AT(r, stub.channel), 0, e);
 	return rc < 0 ? rc : channel_answer(&r->channel, e);
 }
 
@@ -365,11 +358,8 @@ int remote_keep_errno(struct remote *r, uint64_t errno_address, struct err *e)
 
 	changes_made(r->writer->changes, CHANGE_ERRNO);
 	int rc = target_read(r->memory, errno_address, &value, sizeof value, e);
-	if (rc == 0)
-		rc = write_word(r, REMOTE_AT(r, stub.errno_value), (uint32_t)value, e);
-	if (rc == 0)
-		rc = write_word(r, REMOTE_AT(r, stub.errno_address), errno_address, e);
-	return rc;
+	rc = rc ?: write_word(r, REMOTE_AT(r, stub.errno_value), (uint32_t)value, e);
+	return rc ?: write_word(r, REMOTE_AT(r, stub.errno_address), errno_address, e);
 }
 
 int remote_leave(struct remote *r, uint64_t deadline_ns, struct err *e)
@@ -377,8 +367,7 @@ int remote_leave(struct remote *r, uint64_t deadline_ns, struct err *e)
 	uint64_t checkpoint = 0;
 
 	int rc = clean_up_early(r, deadline_ns, e);
-	if (rc == 0)
-		rc = end_channel(r, deadline_ns, e);
+	rc = rc ?: end_channel(r, deadline_ns, e);
 	while (rc == 0 && checkpoint != STUB_CHECKPOINT_END) {
 		rc = run_to_checkpoint(r, &checkpoint, deadline_ns, e);
 		if (rc == 0 && checkpoint != STUB_CHECKPOINT_END)
@@ -411,8 +400,8 @@ int remote_erase(const struct target_writer *writer, uint64_t cave, struct err *
 bool remote_is_stub(const struct target_memory *memory, uint64_t cave)
 {
 	unsigned char code[1024];
-	struct err ignored;
 
-	return stub_code_bytes() <= sizeof code && target_read(memory, cave, code, stub_code_bytes(), &ignored) == 0 &&
+	return stub_code_bytes() <= sizeof code &&
+	       target_read(memory, cave, code, stub_code_bytes(), ERR_IGNORED) == 0 &&
 	       memcmp(code, stub_code, stub_code_bytes()) == 0;
 }

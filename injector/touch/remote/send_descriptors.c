@@ -55,8 +55,7 @@ static int make_pair(struct remote *r, struct work_message *m, uint64_t deadline
 	int rc = target_write(r->writer, CHANGE_WORK_AREA, message_address(r), m->pair, sizeof m->pair, e);
 	for (unsigned i = 0; i < 2 && rc == 0; i++)
 		rc = remote_cleanup_indirect(r, SYS_close, message_address(r) + i * sizeof m->pair[0], e);
-	if (rc == 0)
-		rc = remote_call1(r, SYS_socketpair, arguments, &result, deadline_ns, e);
+	rc = rc ?: remote_call1(r, SYS_socketpair, arguments, &result, deadline_ns, e);
 	if (rc < 0)
 		return rc;
 	rc = remote_result(result, e);
@@ -86,8 +85,7 @@ static int receive(struct remote *r, struct work_message *m, unsigned count, int
 	for (unsigned i = 0; i < count && rc == 0; i++)
 		rc = remote_cleanup_indirect(
 			r, SYS_close, at + offsetof(struct work_message, control) + CMSG_LEN(0) + i * sizeof(int), e);
-	if (rc == 0)
-		rc = remote_call1(r, SYS_recvmsg, arguments, &result, deadline_ns, e);
+	rc = rc ?: remote_call1(r, SYS_recvmsg, arguments, &result, deadline_ns, e);
 	if (rc < 0)
 		return rc;
 	rc = remote_result(result, e);

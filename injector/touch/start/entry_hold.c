@@ -48,10 +48,9 @@ static void clear_code(struct entry_hold *h)
 {
 	const struct target_writer w = writer(h);
 	uint8_t zeros[256] = { 0 };
-	struct err ignored;
 
 	if (all_bytes() <= sizeof zeros &&
-	    target_write(&w, CHANGE_HOLD_CODE, h->code, zeros, all_bytes(), &ignored) == 0)
+	    target_write(&w, CHANGE_HOLD_CODE, h->code, zeros, all_bytes(), ERR_IGNORED) == 0)
 		changes_end(&h->changes, CHANGE_HOLD_CODE, CHANGE_UNDONE);
 }
 
@@ -94,11 +93,9 @@ int entry_hold_set(struct entry_hold *h, pid_t pid, pid_t parent, struct err *e)
 	snprintf(path, sizeof path, "/proc/%d/mem", pid);
 	int mem = open(path, O_RDWR | O_CLOEXEC);
 	int rc = mem < 0 || !registers_read(pid, NULL, &regs) ? err_sys(e, "cannot look at it") : 0;
-	if (rc == 0)
-		rc = start_image_read(&h->image, mem, registers_sp(&regs), e);
+	rc = rc ?: start_image_read(&h->image, mem, registers_sp(&regs), e);
 	h->image.mem = mem;
-	if (rc == 0)
-		rc = start_image_padding(&h->image, all_bytes(), &h->code, e);
+	rc = rc ?: start_image_padding(&h->image, all_bytes(), &h->code, e);
 	if (rc == 0)
 		rc = h->image.dynamic ? lead_dynamic(h, parent, e)
 		                      : lead_static(h, parent, registers_pc(&regs), registers_sp(&regs), e);
@@ -166,16 +163,15 @@ void entry_hold_release(struct entry_hold *h)
 {
 	const struct target_writer w = writer(h);
 	const uint32_t go = 1;
-	struct err ignored;
 
 	if (!h->code)
 		return;
-	if (target_writer_undo(&w, h->lead, NULL, &ignored) < 0)
+	if (target_writer_undo(&w, h->lead, NULL, ERR_IGNORED) < 0)
 		return; /* its memory is gone */
 	/* A handler of a signal may be running, or somebody else may trace it: then it goes on by itself. */
 	if (!leave_traced(h) &&
 	    target_write(&w, CHANGE_HOLD_CODE, h->code + code_bytes() + offsetof(struct hold_data, go), &go, sizeof go,
-	                 &ignored) < 0)
+	                 ERR_IGNORED) < 0)
 		return;
 	h->code = 0;
 }

@@ -79,15 +79,14 @@ static void deliver(struct tracee *first, siginfo_t *info, int mark, uint64_t de
 {
 	enum tracee_stop stop;
 	siginfo_t met;
-	struct err ignored;
 
-	while (tracee_wait(first, deadline_ns, &stop, &ignored) == 0) {
+	while (tracee_wait(first, deadline_ns, &stop, ERR_IGNORED) == 0) {
 		const bool same = stop == TRACEE_STOP_SIGNAL &&
 		                  ptrace(PTRACE_GETSIGINFO, first->tid, NULL, &met) == 0 &&
 		                  met.si_signo == info->si_signo;
 		if (same && met.si_code == SI_QUEUE && met.si_errno == mark)
 			(void)!ptrace(PTRACE_SETSIGINFO, first->tid, NULL, info);
-		if (same || stop == TRACEE_STOP_GROUP || tracee_continue(first, &ignored) < 0)
+		if (same || stop == TRACEE_STOP_GROUP || tracee_continue(first, ERR_IGNORED) < 0)
 			break;
 	}
 }
@@ -97,11 +96,10 @@ static bool send_and_deliver(pid_t pid, siginfo_t *info)
 	const uint64_t deadline_ns = clock_monotonic_ns() + TAKE_NS;
 	struct tracee first = { 0 };
 	siginfo_t marked = *info;
-	struct err ignored;
 
 	marked.si_code = SI_QUEUE;
 	if (getrandom(&marked.si_errno, sizeof marked.si_errno, 0) != sizeof marked.si_errno ||
-	    syscall(SYS_tgkill, pid, pid, 0) < 0 || tracee_seize(&first, pid, pid, false, &ignored) < 0)
+	    syscall(SYS_tgkill, pid, pid, 0) < 0 || tracee_seize(&first, pid, pid, false, ERR_IGNORED) < 0)
 		return false;
 	const bool sent = send_first(pid, &marked) == 0;
 	if (sent)

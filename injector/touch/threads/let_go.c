@@ -57,10 +57,8 @@ static bool may_go_on_traced(const struct tracee *t)
 /* Adds it to the list, if it has not ended. */
 static void resume(struct member *m)
 {
-	struct err ignored;
-
 	m->passed = false;
-	if (tracee_continue(&m->t, &ignored) < 0)
+	if (tracee_continue(&m->t, ERR_IGNORED) < 0)
 		return;
 	m->t.before = (struct blocked_call){ .number = -1 };
 	m->ran_ns = -1; /* the others still stand */
@@ -127,9 +125,8 @@ void let_go_running(struct tracee *t)
 static bool look_at(struct member *m)
 {
 	enum tracee_stop stop;
-	struct err ignored;
 
-	int rc = tracee_poll(&m->t, &stop, &ignored);
+	int rc = tracee_poll(&m->t, &stop, ERR_IGNORED);
 	if (rc > 0 && may_go_on_traced(&m->t))
 		resume(m);
 	else if (rc > 0)

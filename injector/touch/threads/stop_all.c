@@ -141,10 +141,8 @@ static int await(struct tracee *t, uint64_t deadline_ns, struct err *e)
 
 	while (rc == 0 && stop != TRACEE_STOP_EVENT && stop != TRACEE_STOP_GROUP) {
 		rc = tracee_continue(t, e);
-		if (rc == 0)
-			rc = tracee_ask(t, e);
-		if (rc == 0)
-			rc = tracee_wait(t, deadline_ns, &stop, e);
+		rc = rc ?: tracee_ask(t, e);
+		rc = rc ?: tracee_wait(t, deadline_ns, &stop, e);
 	}
 	return rc;
 }
@@ -192,13 +190,10 @@ static int stop_new(struct stop_all *s, const struct target *target, const struc
 		if (rc == -ESRCH) /* it has left */
 			rc = 0;
 	}
-	if (rc == 0)
-		rc = seize_process(s, target, sharers, e);
+	rc = rc ?: seize_process(s, target, sharers, e);
 	*fresh = s->count - before;
-	if (rc == 0)
-		rc = ask_from(s, before, e);
-	if (rc == 0)
-		rc = await_from(s, before, s->since_ns + STOP_ALL_NS + s->count * STOP_ALL_THREAD_NS, e);
+	rc = rc ?: ask_from(s, before, e);
+	rc = rc ?: await_from(s, before, s->since_ns + STOP_ALL_NS + s->count * STOP_ALL_THREAD_NS, e);
 	return rc == 0 ? look_after_sleepers(s, fresh, e) : rc;
 }
 
@@ -252,9 +247,8 @@ int stop_all_others(struct stop_all *s, const struct target *target, pid_t spare
 static void end_stop(struct tracee *t)
 {
 	enum tracee_stop stop;
-	struct err ignored;
 
-	if (!t->stopped && t->seized && tracee_poll(t, &stop, &ignored) < 0)
+	if (!t->stopped && t->seized && tracee_poll(t, &stop, ERR_IGNORED) < 0)
 		return;
 	if (t->stopped)
 		tracee_detach(t);

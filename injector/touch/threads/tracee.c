@@ -197,9 +197,7 @@ static int deadline_arm(uint64_t deadline_ns, struct err *e)
 /* No deadline is waited for any more. */
 static void deadline_disarm(void)
 {
-	struct err ignored;
-
-	if (deadline_arm(0, &ignored) < 0)
+	if (deadline_arm(0, ERR_IGNORED) < 0)
 		return;
 }
 
@@ -211,11 +209,10 @@ static void deadline_disarm(void)
 static void hide_interruption(struct tracee *t)
 {
 	struct registers regs;
-	struct err ignored;
 
-	int rc = tracee_registers(t, &regs, &ignored);
+	int rc = tracee_registers(t, &regs, ERR_IGNORED);
 	if (rc == 0 && registers_hide_interruption(&regs, &t->before))
-		rc = tracee_set_registers(t, &regs, &ignored);
+		rc = tracee_set_registers(t, &regs, ERR_IGNORED);
 	(void)rc;
 }
 
@@ -280,8 +277,7 @@ int tracee_interrupt(struct tracee *t, uint64_t deadline_ns, enum tracee_stop *s
 	for (;;) {
 		hold_begins(t);
 		int rc = tracee_ask(t, e);
-		if (rc == 0)
-			rc = tracee_wait(t, deadline_ns, stop, e);
+		rc = rc ?: tracee_wait(t, deadline_ns, stop, e);
 		if (rc == -ETIMEDOUT && !held) {
 			t->stopped_since = 0;
 			tracee_go_first(false);
@@ -335,12 +331,11 @@ int tracee_run(struct tracee *t, int how, uint64_t deadline_ns, enum tracee_stop
 
 void tracee_detach(struct tracee *t)
 {
-	struct err ignored = { 0 };
 	enum tracee_stop stop;
 
 	if (!t->seized)
 		return;
-	if (!t->stopped && tracee_interrupt(t, clock_monotonic_ns() + LAST_WAIT_NS, &stop, &ignored) < 0 &&
+	if (!t->stopped && tracee_interrupt(t, clock_monotonic_ns() + LAST_WAIT_NS, &stop, ERR_IGNORED) < 0 &&
 	    !t->stopped) {
 		let_go_running(t);
 		deadline_disarm();
@@ -348,7 +343,7 @@ void tracee_detach(struct tracee *t)
 	}
 	if (let_go(t))
 		t->stopped_since = 0;
-	else if (request(t, PTRACE_DETACH, "PTRACE_DETACH", 0, (uintptr_t)signal_to_pass_on(t), &ignored) == 0)
+	else if (request(t, PTRACE_DETACH, "PTRACE_DETACH", 0, (uintptr_t)signal_to_pass_on(t), ERR_IGNORED) == 0)
 		reap_remove(t->tid);
 	hold_ends(t);
 	deadline_disarm();

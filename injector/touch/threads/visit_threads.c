@@ -81,8 +81,7 @@ static void ask_next(struct run *r)
 	r->asked++;
 	r->fresh++;
 	int rc = tracee_seize(&m->t, r->c->pid, m->t.tid, false, &e);
-	if (rc == 0)
-		rc = tracee_ask(&m->t, &e);
+	rc = rc ?: tracee_ask(&m->t, &e);
 	if (rc < 0)
 		failed(r, m, rc, &e);
 }
@@ -99,8 +98,7 @@ static void came(struct run *r, struct member *m)
 	if (rc == 0 && stop != TRACEE_STOP_EVENT && stop != TRACEE_STOP_GROUP) {
 		/* It has used up the interrupt: passed on, and asked again. */
 		rc = tracee_continue(&m->t, &e);
-		if (rc == 0)
-			rc = tracee_ask(&m->t, &e);
+		rc = rc ?: tracee_ask(&m->t, &e);
 		if (rc == 0)
 			return;
 	}
