@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/size.h"
 #include "census/census_text.h"
@@ -44,6 +45,33 @@ void census_put_sizes(const struct printing *p, unsigned rows)
 	printf("\n%11s %7s %11s  %-22s %11s\n", "live", "", "blocks", "by size", "keeps free");
 	for (unsigned i = 0; i < rows && f->sizes[order[i]].blocks; i++)
 		put_size(p->census, order[i], p->view->before);
+}
+
+static int compare_other(const void *a, const void *b)
+{
+	const struct other_size *x = a, *y = b;
+	const uint64_t mine = x->blocks * x->bytes, others = y->blocks * y->bytes;
+
+	return mine > others ? -1 : mine < others;
+}
+
+void census_put_other_sizes(const struct printing *p, unsigned rows)
+{
+	const struct other_heap *h = &p->census->heap.other;
+	struct other_size sizes[OTHER_SIZES];
+	char bytes[SIZE_TEXT], kept[SIZE_TEXT], range[SIZE_TEXT];
+
+	if (!h->live_blocks)
+		return;
+	memcpy(sizes, h->sizes, sizeof sizes);
+	qsort(sizes, h->size_count, sizeof *sizes, compare_other);
+	printf("\n%11s %7s %11s  by size, of %-11s %11s\n", "live", "", "blocks", h->name, "keeps free");
+	for (unsigned i = 0; i < rows && i < h->size_count; i++) {
+		const double all = (double)(sizes[i].blocks * sizes[i].bytes);
+		printf("%11s %5.1f %% %11" PRIu64 "  %-22s %11s\n", size_format(all, bytes),
+		       100 * all / (double)h->live_bytes, sizes[i].blocks, size_format((double)sizes[i].bytes, range),
+		       sizes[i].kept ? size_format((double)sizes[i].kept, kept) : "");
+	}
 }
 
 static const struct type_figures *sorting_types;

@@ -2,10 +2,12 @@
 #include "census/census_file.h"
 
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/grow.h"
 #include "base/now.h"
+#include "base/size.h"
 #include "census/census_summary.h"
 #include "census_format.h"
 #include "files/output_file.h"
@@ -68,8 +70,9 @@ static int add_regions(struct building *b, const struct census *c, struct err *e
 	return rc < 0 || !arenas.count ? rc : add_row(b, arenas, region_kind_name(REGION_ARENA), "", e);
 }
 
-static int add_sizes(struct building *b, const struct heap_figures *f, struct err *e)
+static int add_sizes(struct building *b, const struct census_heap *c, struct err *e)
 {
+	const struct heap_figures *f = &c->figures;
 	char name[SIZE_RANGE];
 	int rc = 0;
 
@@ -78,6 +81,14 @@ static int add_sizes(struct building *b, const struct heap_figures *f, struct er
 		const struct census_row row = { CENSUS_TABLE_SIZES, 0, 0, 0, s->blocks, s->bytes, s->kept };
 		if (s->blocks)
 			rc = add_row(b, row, "", heap_size_class_format(i, name), e);
+	}
+	for (unsigned i = 0; i < c->other.size_count && rc == 0; i++) {
+		const struct other_size *s = &c->other.sizes[i];
+		char size[SIZE_TEXT];
+		snprintf(name, sizeof name, "%s of %s", size_format((double)s->bytes, size), c->other.name);
+		rc = add_row(
+			b, (struct census_row){ CENSUS_TABLE_SIZES, 0, 0, 0, s->blocks, s->blocks * s->bytes, s->kept },
+			"", name, e);
 	}
 	return rc;
 }
@@ -128,8 +139,8 @@ static int write_all(const struct building *b, const struct census *c, const cha
 		.row_count = (uint32_t)b->count,
 		.resident = c->resident,
 		.swapped = c->swapped,
-		.malloc_live = c->heap.figures.live,
-		.malloc_freed = census_freed(c),
+		.malloc_live = c->heap.figures.live + c->heap.other.live,
+		.malloc_freed = census_freed(c) + c->heap.other.freed,
 		.malloc_trim = c->heap.figures.trim,
 		.rows_offset = sizeof h,
 		.strings_offset = sizeof h + rows_bytes,
@@ -156,7 +167,7 @@ int census_file_write(const struct census *c, const char *path, struct err *e)
 
 	int rc = add_regions(&b, c, e);
 	if (rc == 0)
-		rc = add_sizes(&b, &c->heap.figures, e);
+		rc = add_sizes(&b, &c->heap, e);
 	if (rc == 0)
 		rc = add_types(&b, CENSUS_TABLE_TYPES, &c->types, e);
 	if (rc == 0 && c->holders.known)

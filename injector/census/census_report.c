@@ -89,6 +89,29 @@ static void put_python(struct json *j, const struct python_pools *p)
 	json_object_end(j);
 }
 
+static void put_other(struct json *j, const struct other_heap *h)
+{
+	json_object_line(j, "allocator");
+	json_string(j, "name", h->name);
+	json_string(j, "release", h->release);
+	json_unsigned(j, "live_blocks", h->live_blocks);
+	json_unsigned(j, "live_bytes", h->live_bytes);
+	json_unsigned(j, "live_resident", h->live);
+	json_unsigned(j, "freed_resident", h->freed);
+	json_unsigned(j, "lost_bytes", h->lost_bytes);
+	json_flag(j, "given_up", h->over);
+	json_array(j, "sizes");
+	for (unsigned i = 0; i < h->size_count; i++) {
+		json_object_line(j, NULL);
+		json_unsigned(j, "block_bytes", h->sizes[i].bytes);
+		json_unsigned(j, "blocks", h->sizes[i].blocks);
+		json_unsigned(j, "keeps", h->sizes[i].kept);
+		json_object_end(j);
+	}
+	json_array_end(j);
+	json_object_end(j);
+}
+
 static void put_types(struct json *j, const struct block_types *t)
 {
 	json_array(j, "types");
@@ -164,6 +187,8 @@ void census_json(const struct census *c, const struct census_view *view)
 	json_unsigned(&j, "threads_without_stack", c->stacks.unknown);
 	if (c->heap.glibc.glibc.layout)
 		put_malloc(&j, &c->heap);
+	if (c->heap.other.name)
+		put_other(&j, &c->heap.other);
 	if (c->heap.pools.pools)
 		put_python(&j, &c->heap.pools);
 	put_types(&j, &c->types);

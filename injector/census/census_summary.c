@@ -18,6 +18,7 @@ static enum summary_kind kind_of(enum region_kind kind)
 	case REGION_MAPPED: return SUMMARY_MALLOC;
 	case REGION_PYTHON: return SUMMARY_PYTHON;
 	case REGION_RUNTIME: return SUMMARY_RUNTIME;
+	case REGION_ALLOCATOR: return SUMMARY_ALLOCATOR;
 	case REGION_STACK: return SUMMARY_STACKS;
 	case REGION_CODE: return SUMMARY_CODE;
 	case REGION_DATA: return SUMMARY_DATA;
@@ -30,7 +31,8 @@ static enum summary_kind kind_of(enum region_kind kind)
 
 static bool has_names(enum summary_kind kind)
 {
-	return kind == SUMMARY_RUNTIME || kind == SUMMARY_ANONYMOUS || kind == SUMMARY_SHARED;
+	return kind == SUMMARY_RUNTIME || kind == SUMMARY_ALLOCATOR || kind == SUMMARY_ANONYMOUS ||
+	       kind == SUMMARY_SHARED;
 }
 
 const struct summary_row *summary_find(const struct summary *s, const struct summary_row *like)
@@ -130,6 +132,19 @@ static void say_live(const struct heap_figures *f, const char *share, char text[
 		         part, f->sizes[size].blocks, heap_size_class_format(size, range));
 }
 
+static void say_allocator(const struct other_heap *h, const char *share, char text[SUMMARY_VERDICT])
+{
+	char size[SIZE_TEXT];
+
+	if (h->freed >= h->live)
+		snprintf(text, SUMMARY_VERDICT, "%s was freed and is kept by %s.", size_format((double)h->freed, size),
+		         h->name);
+	else
+		snprintf(text, SUMMARY_VERDICT, "%s is live in %s: %" PRIu64 " blocks of %s on average.", share,
+		         h->name, h->live_blocks,
+		         size_format(h->live_blocks ? (double)h->live_bytes / (double)h->live_blocks : 0, size));
+}
+
 void summary_verdict(const struct summary *s, const struct census *c, char text[SUMMARY_VERDICT])
 {
 	const struct summary_row *top = s->count ? s->rows : NULL;
@@ -157,6 +172,7 @@ void summary_verdict(const struct summary *s, const struct census *c, char text[
 		break;
 	case SUMMARY_PYTHON: snprintf(text, SUMMARY_VERDICT, "%s is small objects of Python.", share); break;
 	case SUMMARY_RUNTIME: snprintf(text, SUMMARY_VERDICT, "%s is the heap of %s.", share, name); break;
+	case SUMMARY_ALLOCATOR: say_allocator(&c->heap.other, share, text); break;
 	case SUMMARY_STACKS:
 		snprintf(text, SUMMARY_VERDICT, "%s is stacks of %" PRIu64 " threads.", share, top->threads);
 		break;

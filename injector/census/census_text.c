@@ -89,11 +89,12 @@ static void describe(const struct census *c, const struct summary_row *r, char *
 		snprintf(text, size, "Python objects of up to 512 bytes, %" PRIu64 " live", c->heap.pools.live_blocks);
 		break;
 	case SUMMARY_RUNTIME: snprintf(text, size, "heap of %s", name); break;
+	case SUMMARY_ALLOCATOR: snprintf(text, size, "malloc (%s %s)", name, c->heap.other.release); break;
 	case SUMMARY_STACKS:
 		snprintf(text, size, "stacks of %" PRIu64 " thread%s", r->threads, plural(r->threads));
 		break;
 	case SUMMARY_ANONYMOUS:
-		if (!name[0] && census_other_allocator(&c->maps)) {
+		if (!name[0] && !c->heap.other.name && census_other_allocator(&c->maps)) {
 			snprintf(text, size, "anonymous memory, of %s and others", census_other_allocator(&c->maps));
 			break;
 		}
@@ -175,6 +176,18 @@ static void put_malloc(const struct printing *p)
 	}
 }
 
+static void put_allocator(const struct printing *p)
+{
+	const struct other_heap *h = &p->census->heap.other, *b = p->view->before ? &p->view->before->heap.other : NULL;
+	const double live = b ? (double)h->live - (double)b->live : 0;
+	const double freed = b ? (double)h->freed - (double)b->freed : 0;
+	char what[160];
+
+	snprintf(what, sizeof what, "  live, %" PRIu64 " blocks", h->live_blocks);
+	put_row(p, h->live, 0, &live, what);
+	put_row(p, h->freed, 0, &freed, "  freed, kept");
+}
+
 static void put_summary(const struct printing *p, const struct summary *s, const struct summary *before)
 {
 	uint64_t resident = 0, swapped = 0;
@@ -198,6 +211,8 @@ static void put_summary(const struct printing *p, const struct summary *s, const
 		put_row(p, r->resident, r->swapped, &change, what);
 		if (r->kind == SUMMARY_MALLOC)
 			put_malloc(p);
+		if (r->kind == SUMMARY_ALLOCATOR)
+			put_allocator(p);
 	}
 	if (others) {
 		snprintf(what, sizeof what, "%zu other row%s (--by region has them)", others, plural(others));
@@ -254,6 +269,14 @@ static void put_trust(const struct printing *p)
 	if (c->stacks.unknown)
 		printf("The stacks of %zu of %zu threads are not known; they count as anonymous.\n", c->stacks.unknown,
 		       c->stacks.threads);
+	if (c->heap.other.lost_bytes || c->heap.other.over)
+		printf("Of %s's memory %s%s not known.\n", c->heap.other.name,
+		       size_format((double)c->heap.other.lost_bytes, lost),
+		       c->heap.other.over ? " at least are" : " are");
+	if (!g->glibc.layout && c->heap.other.name) {
+		printf("Trust: counted while it ran.\n");
+		return;
+	}
 	if (!g->glibc.layout) {
 		printf("Trust: counted by page; what is live in the heap is not known.\n");
 		return;
@@ -307,8 +330,10 @@ int census_text(const struct census *c, const struct census_view *view, struct e
 			put_regions(&p);
 		if (view->by == CENSUS_BY_ALL)
 			put_summary(&p, &s, view->before ? &before : NULL);
-		if (view->by == CENSUS_BY_ALL || view->by == CENSUS_BY_SIZE)
+		if (view->by == CENSUS_BY_ALL || view->by == CENSUS_BY_SIZE) {
 			census_put_sizes(&p, view->by == CENSUS_BY_SIZE ? BLOCK_ROWS_ALL : BLOCK_ROWS);
+			census_put_other_sizes(&p, view->by == CENSUS_BY_SIZE ? BLOCK_ROWS_ALL : BLOCK_ROWS);
+		}
 		if (view->by == CENSUS_BY_ALL || view->by == CENSUS_BY_TYPE)
 			rc = census_put_types(&p, view->by == CENSUS_BY_TYPE ? BLOCK_ROWS_ALL : BLOCK_ROWS, e);
 		if (view->by == CENSUS_BY_ALL || view->by == CENSUS_BY_HOLDER)

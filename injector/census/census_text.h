@@ -19,6 +19,8 @@ const char *census_format_change(double bytes, char text[SIZE_TEXT + 1]);
 
 /* The largest live blocks by size, and by type. -ENOMEM. */
 void census_put_sizes(const struct printing *p, unsigned rows);
+/* Of another allocator. */
+void census_put_other_sizes(const struct printing *p, unsigned rows);
 int census_put_types(const struct printing *p, unsigned rows, struct err *e) WARN_UNUSED;
 /* Who holds what is live. */
 void census_put_holders(const struct printing *p, unsigned rows);

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import time
 
-from harness import PATIENCE, Victim, case
+from harness import PATIENCE, Skip, Victim, case
 from procfs import read_text
 from snapshot import Snapshot, check_same
 
@@ -93,9 +93,38 @@ def census_of_redis(context):
     while not os.path.exists(context.path("redis.socket")) and time.monotonic() < end:
         time.sleep(0.05)
     check_sum(json.loads(take(context, redis.pid, "--json")))
-    other = "libjemalloc" in read_text(f"/proc/{redis.pid}/maps")  # Debian's; of others glibc's malloc is looked into
-    assert ("anonymous memory, of jemalloc and others" if other else "malloc (glibc 2.") in take(context, redis.pid)
+    other = "libjemalloc" in read_text(f"/proc/{redis.pid}/maps")  # Debian's
+    assert ("malloc (jemalloc 5.3)" if other else "malloc (glibc 2.") in take(context, redis.pid)
     assert redis.poll() is None
+
+
+JEMALLOC = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
+
+
+@case()
+def census_of_jemalloc(context):
+    """Its live blocks are those of the program, and what jemalloc counts itself, also of what nobody has touched."""
+    if not os.path.exists(JEMALLOC):
+        raise Skip("libjemalloc2 is not installed")
+    victim = Victim(context, "other_heap", environment={"LD_PRELOAD": JEMALLOC})
+    files, known = [context.path("a.census"), context.path("b.census")], truth(victim)
+    census = json.loads(take(context, victim.pid, "--json", "-o", files[0]))
+    check_sum(census)
+    heap = census["allocator"]
+    assert (heap["name"], heap["release"], heap["lost_bytes"]) == ("jemalloc", "5.3", 0), heap
+    assert 0 <= heap["live_blocks"] - known["live_blocks"] <= OWN_BLOCKS, (heap, known)
+    assert 0 <= heap["live_bytes"] - known["live_bytes"] <= OWN_BYTES and abs(heap["live_bytes"] - known["counted"]) <= 16384, (heap, known)
+    assert heap["live_bytes"] - heap["live_resident"] >= 64 * MIB - 4096 and heap["freed_resident"] > MIB, heap
+    (row,) = rows(census, "allocator")
+    assert row["name"] == "jemalloc" and row["resident"] == heap["live_resident"] + heap["freed_resident"], (row, heap)
+    text = take(context, victim.pid).splitlines()
+    assert re.search(r"is live in jemalloc: \d+ blocks of ", text[1]) and any("malloc (jemalloc 5.3)" in line for line in text[:6]), text
+    victim.send("more")
+    victim.wait(r"^MADE$")
+    take(context, victim.pid, "-o", files[1])
+    growth = subprocess.run([context.memanalyze, "--diff", *files], stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert re.search(r"\+1000 .*1\.00 KiB of jemalloc", growth), growth
+    victim.finish_by_stdin()
 
 
 @case()

@@ -91,25 +91,28 @@ static int count(struct census_heap *h, struct census_memory *memory, struct err
 }
 
 static int find(struct census_heap *h, const struct target *t, const struct maps *maps, struct census_memory *memory,
-                census_is_stack_fn is_stack, const void *context, struct err *e)
+                struct err *e)
 {
 	int rc = 0;
 
-	*h = (struct census_heap){ 0 };
 	for (size_t i = 0; i < maps->count && rc == 0; i++)
 		if (is_anonymous(&maps->list[i]))
 			rc = find_arena_heaps(h, &maps->list[i], memory, e);
 	extents_sort(&h->extents);
 	if (rc == 0)
 		rc = glibc_heap_find(&h->glibc, t, maps, memory, e);
-	return rc == 0 ? find_blocks(h, maps, memory, is_stack, context, e) : rc;
+	return rc;
 }
 
 int census_heap_take(struct census_heap *h, const struct target *t, const struct maps *maps,
                      struct census_memory *memory, census_is_stack_fn is_stack, const void *context, struct err *e)
 {
-	int rc = find(h, t, maps, memory, is_stack, context, e);
-
+	*h = (struct census_heap){ 0 };
+	int rc = find(h, t, maps, memory, e);
+	if (rc == 0)
+		rc = other_heap_take(&h->other, maps, memory, &h->extents, e);
+	if (rc == 0)
+		rc = find_blocks(h, maps, memory, is_stack, context, e);
 	return rc == 0 && h->glibc.glibc.layout ? count(h, memory, e) : rc;
 }
 
@@ -120,7 +123,10 @@ int census_heap_sketch(struct census_heap *h, const struct target *t, const stru
 	struct err refused;
 
 	*sketch = (struct census_sketch){ 0 };
-	int rc = find(h, t, maps, memory, is_stack, context, e);
+	*h = (struct census_heap){ 0 };
+	int rc = find(h, t, maps, memory, e);
+	if (rc == 0)
+		rc = find_blocks(h, maps, memory, is_stack, context, e);
 	if (rc < 0)
 		return rc;
 	sketch->cut = !census_memory_in_time(memory) || budget_check(&memory->budget, &refused) < 0;

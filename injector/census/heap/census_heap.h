@@ -4,12 +4,14 @@
 #define MEMATTACH_CENSUS_HEAP_H
 
 #include "census/heap/anonymous_blocks.h"
+#include "census/heap/other_heap.h"
 #include "process/target.h"
 
 struct census_heap {
 	struct glibc_heap glibc;
 	struct heap_figures figures;
 	struct python_pools pools;
+	struct other_heap other;             /* one at most */
 	uint64_t mapped_count, mapped_bytes; /* blocks of malloc with mappings of their own */
 	struct extents extents;              /* sorted */
 };
@@ -23,8 +25,8 @@ int census_heap_take(struct census_heap *h, const struct target *t, const struct
                      struct census_memory *memory, census_is_stack_fn is_stack, const void *context,
                      struct err *e) WARN_UNUSED;
 /*
- * The same without a look at each chunk: of glibc's malloc only how much is free, by its lists. It ends where
- * census_memory_in_time() says so.
+ * The same without a look at each chunk, and at other allocators: of glibc's malloc only how much is free, by its
+ * lists. It ends where census_memory_in_time() says so.
  */
 struct census_sketch {
 	bool cut; /* there may be more extents than were found */

@@ -15,6 +15,7 @@ static const struct {
 	[REGION_MAPPED] = { "mapped", "malloc, large blocks" },
 	[REGION_PYTHON] = { "python", "Python objects of up to 512 bytes" },
 	[REGION_RUNTIME] = { "runtime", "heap of" },
+	[REGION_ALLOCATOR] = { "allocator", "memory of" },
 	[REGION_STACK] = { "stack", "stacks" },
 	[REGION_ANONYMOUS] = { "anonymous", "anonymous memory" },
 	[REGION_CODE] = { "code", "generated code" },

@@ -22,6 +22,7 @@ enum region_kind {
 	REGION_MAPPED,    /* blocks of glibc's malloc with mappings of their own */
 	REGION_PYTHON,    /* CPython's pools of small objects */
 	REGION_RUNTIME,   /* the heap of Go, Java or V8 */
+	REGION_ALLOCATOR, /* of another malloc than glibc's, by its name */
 	REGION_STACK,     /* of threads, by their names */
 	REGION_ANONYMOUS, /* private; by its name. Without one: other allocators, .bss … */
 	REGION_CODE,      /* private, executable, of no file: compiled while the program runs */

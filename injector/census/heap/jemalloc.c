@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+#include "census/heap/jemalloc.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#define LEAF_PAGES (1u << 18) /* elements of a leaf, and of the root */
+#define LEAF_BYTES (8ull * LEAF_PAGES)
+#define LEAF_SPAN ((uint64_t)LEAF_PAGES * CENSUS_PAGE)
+#define ELEMENTS (CENSUS_PAGE / 8)
+#define SPANS_MAX 64u              /* of those in which there is memory, so many are tried to find the root */
+#define PROOFS 8u                  /* elements that agree; of ten that lead anywhere nine must */
+#define LOOKS_MAX 1000000u         /* at elements, in each module */
+#define SIZE_CLASSES_JEMALLOC 232u /* also what the last page of a large block has for its class */
+
+enum extent_state { ACTIVE, DIRTY, MUZZY, RETAINED };
+
+/* rtree.h: the address has bits 7 to 47, of 128 bytes each; above it is the size class, in bits 2 to 4 the state. */
+struct jemalloc_element jemalloc_element_of(uint64_t word)
+{
+	return (struct jemalloc_element){ .edata = word & 0xffffffffff80ull,
+		                          .size_class = (unsigned)(word >> 48),
+		                          .state = word >> 2 & 7,
+		                          .slab = word & 1 };
+}
+
+/* sc.c: 8, then groups of four, each twice as far apart as those of the group before. */
+static uint64_t class_bytes(unsigned size_class)
+{
+	const unsigned group = (size_class - 1) / 4, step = (size_class - 1) % 4;
+
+	if (size_class == 0)
+		return 8;
+	return (group ? 32ull << group : 0) + ((step + 1ull) << ((group ? group : 1) + 3));
+}
+
+/* edata.h: bits of the first word; e_addr, whose offset in its page is chance; e_size_esn. */
+bool jemalloc_extent_of(struct jemalloc_extent *x, const struct jemalloc_element *element, const uint64_t words[3])
+{
+	const unsigned state = words[0] >> 17 & 7, size_class = words[0] >> 20 & 255, free = words[0] >> 28 & 1023;
+	const bool slab = words[0] >> 12 & 1;
+	const uint64_t bytes = words[2] & ~(CENSUS_PAGE - 1ull);
+
+	if (state != element->state || slab != element->slab || !bytes ||
+	    (size_class != element->size_class && element->size_class != SIZE_CLASSES_JEMALLOC) || words[1] >> 47 ||
+	    bytes >> 47)
+		return false;
+	*x = (struct jemalloc_extent){ .start = words[1] & ~(CENSUS_PAGE - 1ull), .active = state == ACTIVE };
+	x->end = x->start + bytes;
+	if (!x->active)
+		return !slab;
+	if (size_class >= SIZE_CLASSES_JEMALLOC)
+		return false;
+	x->block_bytes = class_bytes(size_class);
+	x->room = slab ? bytes / x->block_bytes : 1;
+	x->blocks = slab ? x->room - free : 1;
+	return x->block_bytes <= bytes && (!slab || free <= x->room);
+}
+
+struct jemalloc {
+	struct other_heap *heap;
+	const struct maps *maps;
+	struct census_memory *memory;
+	struct extents *extents;
+	uint64_t root;
+	uint64_t until; /* extents were counted up to here */
+	unsigned looks;
+};
+
+static bool element_at(struct jemalloc *j, uint64_t leaf, uint64_t page, struct jemalloc_element *element)
+{
+	*element = jemalloc_element_of(census_memory_word(j->memory, leaf + page % LEAF_SPAN / CENSUS_PAGE * 8));
+	return element->edata != 0;
+}
+
+static bool extent_at(struct jemalloc *j, const struct jemalloc_element *element, uint64_t page,
+                      struct jemalloc_extent *x)
+{
+	uint64_t words[3];
+
+	return census_memory_read(j->memory, element->edata, words, sizeof words) &&
+	       jemalloc_extent_of(x, element, words) && x->start <= page && page < x->end;
+}
+
+/* Do the elements of a leaf for a span of addresses lead to extents that agree with them? */
+static bool leaf_agrees(struct jemalloc *j, uint64_t leaf, uint64_t span)
+{
+	unsigned agree = 0, disagree = 0;
+	struct jemalloc_element element;
+	struct jemalloc_extent x;
+
+	for (size_t i = resident_pages_from(j->memory->pages, span); i < j->memory->pages->count; i++) {
+		const struct page_run *run = &j->memory->pages->runs[i];
+		uint64_t at = run->start > span ? run->start : span;
+		for (; at < run->end && at < span + LEAF_SPAN; at += CENSUS_PAGE) {
+			if (agree == PROOFS * PROOFS || disagree > PROOFS || ++j->looks > LOOKS_MAX)
+				return agree >= PROOFS && disagree * 10 <= agree;
+			if (!element_at(j, leaf, at, &element))
+				continue;
+			const bool agrees = extent_at(j, &element, at, &x);
+			agree += agrees;
+			disagree += !agrees;
+		}
+		if (run->start >= span + LEAF_SPAN)
+			break;
+	}
+	return agree >= PROOFS && disagree * 10 <= agree;
+}
+
+static bool is_private(const struct mapping *m)
+{
+	return m && !m->path[0] && !m->shared && (m->prot & (PROT_READ | PROT_WRITE)) == (PROT_READ | PROT_WRITE);
+}
+
+/* Spans of addresses in which there is private memory. */
+static size_t list_spans(const struct jemalloc *j, uint64_t spans[SPANS_MAX])
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < j->maps->count && count < SPANS_MAX; i++) {
+		const struct mapping *m = &j->maps->list[i];
+		const uint64_t at = is_private(m) ? resident_pages_next(j->memory->pages, m->start) : UINT64_MAX;
+		const uint64_t span = at - at % LEAF_SPAN;
+		if (at < m->end && (!count || spans[count - 1] != span))
+			spans[count++] = span;
+	}
+	return count;
+}
+
+/* A word of a module's zero data: may it be that of the root for one of the spans? */
+static bool try_word(struct jemalloc *j, uint64_t at, uint64_t word, uint64_t start, uint64_t end,
+                     const uint64_t *spans, size_t span_count)
+{
+	const struct mapping *m = word && word % 64 == 0 ? maps_find(j->maps, word) : NULL;
+
+	if (!is_private(m) || m->end - word < LEAF_BYTES)
+		return false;
+	for (size_t i = 0; i < span_count; i++) {
+		const uint64_t offset = spans[i] / LEAF_SPAN * 8;
+		if (at - start < offset || end - (at - offset) < LEAF_BYTES || !leaf_agrees(j, word, spans[i]))
+			continue;
+		j->root = at - offset;
+		return true;
+	}
+	return false;
+}
+
+static bool find_root(struct jemalloc *j, uint64_t start, uint64_t end, const uint64_t *spans, size_t span_count)
+{
+	uint64_t words[ELEMENTS];
+
+	j->looks = 0;
+	for (uint64_t at = resident_pages_next(j->memory->pages, start); at < end && j->looks <= LOOKS_MAX;
+	     at = resident_pages_next(j->memory->pages, at + CENSUS_PAGE)) {
+		if (!census_memory_read(j->memory, at, words, sizeof words))
+			continue;
+		for (unsigned i = 0; i < ELEMENTS; i++)
+			if (try_word(j, at + 8 * i, words[i], start, end, spans, span_count))
+				return true;
+	}
+	return false;
+}
+
+/* In the data of a module that has as much of it. */
+static bool find(struct jemalloc *j)
+{
+	uint64_t spans[SPANS_MAX];
+	const size_t span_count = list_spans(j, spans);
+
+	for (size_t i = 0; i + 1 < j->maps->count; i++) {
+		const struct mapping *m = &j->maps->list[i], *zeros = m + 1;
+		if (m->inode && !m->shared && m->prot & PROT_WRITE && zeros->start == m->end && is_private(zeros) &&
+		    zeros->end - m->start >= LEAF_BYTES && find_root(j, m->start, zeros->end, spans, span_count))
+			return true;
+	}
+	return false;
+}
+
+static int count_extent(struct jemalloc *j, const struct jemalloc_extent *x, struct err *e)
+{
+	struct extent *last = j->extents->count ? &j->extents->list[j->extents->count - 1] : NULL;
+	const uint64_t there = resident_pages_sum(j->memory->pages, x->start, x->end);
+	const uint64_t used = x->room > 1 ? x->blocks * x->block_bytes : x->blocks ? there : 0;
+	const uint64_t live = used < there ? used : there;
+
+	j->until = x->end;
+	if (x->active)
+		other_heap_add(j->heap, x->block_bytes, x->blocks, live, there - live);
+	else
+		j->heap->freed += there;
+	if (last && last->kind == REGION_ALLOCATOR && last->end == x->start) {
+		last->end = x->end;
+		return 0;
+	}
+	return extents_add(j->extents, &(struct extent){ x->start, x->end, REGION_ALLOCATOR, j->heap->name, 0 }, e);
+}
+
+/* A page of a leaf, that is of elements. An extent is counted at its first page. */
+static int count_elements(struct jemalloc *j, const uint64_t *words, size_t count, uint64_t page, struct err *e)
+{
+	struct jemalloc_extent x;
+	int rc = 0;
+
+	for (size_t i = 0; i < count && rc == 0; i++, page += CENSUS_PAGE) {
+		const struct jemalloc_element element = jemalloc_element_of(words[i]);
+		if (page < j->until || !element.edata)
+			continue;
+		if (!extent_at(j, &element, page, &x))
+			j->heap->lost_bytes += element.state == ACTIVE ? CENSUS_PAGE : 0;
+		else if (x.start == page)
+			rc = count_extent(j, &x, e);
+	}
+	return rc;
+}
+
+/* Of a leaf only pages that are there: others are of no extent. */
+static int count_leaf(struct jemalloc *j, uint64_t leaf, uint64_t span, struct err *e)
+{
+	uint64_t words[ELEMENTS];
+	int rc = 0;
+
+	for (uint64_t at = leaf; at < leaf + LEAF_BYTES && rc == 0;) {
+		const uint64_t there = resident_pages_next(j->memory->pages, at);
+		at = there > at ? there : at; /* a leaf may begin within a page */
+		const uint64_t end = (at | (CENSUS_PAGE - 1)) + 1 < leaf + LEAF_BYTES ? (at | (CENSUS_PAGE - 1)) + 1
+		                                                                      : leaf + LEAF_BYTES;
+		struct err ignored;
+		if (at >= leaf + LEAF_BYTES)
+			break;
+		j->heap->over |= budget_work(&j->memory->budget, CENSUS_PAGE, &ignored) < 0;
+		if (j->heap->over)
+			break;
+		if (census_memory_read(j->memory, at, words, end - at))
+			rc = count_elements(j, words, (end - at) / 8, span + (at - leaf) / 8 * CENSUS_PAGE, e);
+		at = end;
+	}
+	return rc;
+}
+
+int jemalloc_take(struct other_heap *h, const struct maps *maps, struct census_memory *memory, struct extents *extents,
+                  struct err *e)
+{
+	struct jemalloc j = { .heap = h, .maps = maps, .memory = memory, .extents = extents };
+	int rc = 0;
+
+	census_memory_refresh(memory);
+	if (!find(&j))
+		return 0;
+	h->name = "jemalloc";
+	h->release = "5.3";
+	census_memory_refresh(memory);
+	for (uint64_t at = j.root; at < j.root + LEAF_BYTES && rc == 0 && !h->over; at += 8) {
+		if (at % CENSUS_PAGE < 8 || at == j.root) {
+			const uint64_t there = resident_pages_next(memory->pages, at);
+			at = there > at ? there + (j.root - there) % 8 : at;
+		}
+		const uint64_t leaf = at < j.root + LEAF_BYTES ? census_memory_word(memory, at) : 0;
+		if (leaf && leaf % 64 == 0 && leaf >> 47 == 0)
+			rc = count_leaf(&j, leaf, (at - j.root) / 8 * LEAF_SPAN, e);
+	}
+	return rc;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The heap of jemalloc 5.3, built for addresses of 48 bits, found without symbols.
+ *
+ * Of each page that is the first or last one of an extent, and of all pages of slabs, a radix tree has an element: its
+ * root is an array of 2^18 words in the zero data of a module, one for each GiB of addresses; a word leads to a leaf of
+ * 2^18 elements, one for each page. An element is the address of the extent's edata_t with its size class, state and
+ * whether it is a slab around it (rtree.h, edata.h), and the edata_t has the same three, and where the extent is. So
+ * root and layout are proved where elements and what they lead to agree.
+ *
+ * An extent is active (a slab of blocks of one size, with how many are free, or one block), or free: dirty, muzzy or
+ * retained. Huge pages of the HPA, which is off unless a program asks for it, are extents, too.
+ */
+#ifndef MEMATTACH_JEMALLOC_H
+#define MEMATTACH_JEMALLOC_H
+
+#include "census/heap/other_heap.h"
+
+/* What an element of the tree says of the extent that a page is in. */
+struct jemalloc_element {
+	uint64_t edata; /* 0: none */
+	unsigned size_class, state;
+	bool slab;
+};
+struct jemalloc_element jemalloc_element_of(uint64_t word);
+
+struct jemalloc_extent {
+	uint64_t start, end;
+	uint64_t block_bytes; /* of an active one */
+	uint64_t blocks;      /* live ones, and of a slab how many there may be */
+	uint64_t room;
+	bool active;
+};
+/* The extent by the first words of its edata_t; false: they do not agree with the element. */
+bool jemalloc_extent_of(struct jemalloc_extent *x, const struct jemalloc_element *element, const uint64_t words[3]);
+
+/* Leaves *h as it is where there is none that can be proved. -ENOMEM. */
+int jemalloc_take(struct other_heap *h, const struct maps *maps, struct census_memory *memory, struct extents *extents,
+                  struct err *e) WARN_UNUSED;
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+#include "census/heap/other_heap.h"
+
+#include "census/heap/jemalloc.h"
+
+void other_heap_add(struct other_heap *h, uint64_t size, uint64_t blocks, uint64_t live, uint64_t kept)
+{
+	unsigned i = 0;
+
+	h->live_blocks += blocks;
+	h->live_bytes += blocks * size;
+	h->live += live;
+	h->freed += kept;
+	while (i < h->size_count && h->sizes[i].bytes != size)
+		i++;
+	if (i == OTHER_SIZES)
+		return;
+	h->size_count += i == h->size_count;
+	h->sizes[i].bytes = size;
+	h->sizes[i].blocks += blocks;
+	h->sizes[i].kept += kept;
+}
+
+int other_heap_take(struct other_heap *h, const struct maps *maps, struct census_memory *memory,
+                    struct extents *extents, struct err *e)
+{
+	*h = (struct other_heap){ 0 };
+	int rc = jemalloc_take(h, maps, memory, extents, e);
+	extents_sort(extents);
+	return rc;
+}

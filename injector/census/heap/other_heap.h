@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Allocators beside glibc's malloc, told by the structures that they keep of their memory. A layout is believed where
+ * what stands in one place agrees with what stands in another throughout; else nothing is said of the memory. What the
+ * caches of threads hold counts as live.
+ *
+ * The words are the target's: a process that forges them is told what it has made up, within the budget for reading.
+ */
+#ifndef MEMATTACH_OTHER_HEAP_H
+#define MEMATTACH_OTHER_HEAP_H
+
+#include "census/pages/census_memory.h"
+#include "census/pages/extents.h"
+#include "maps/maps.h"
+
+#define OTHER_SIZES 256u
+
+struct other_size {
+	uint64_t bytes; /* of each block */
+	uint64_t blocks;
+	uint64_t kept; /* free bytes, of memory that is there, which only blocks of this size can use */
+};
+
+struct other_heap {
+	const char *name;    /* "jemalloc"; NULL: none was found */
+	const char *release; /* whose layout was proved: "5.3" */
+	uint64_t live_blocks, live_bytes;
+	uint64_t live, freed; /* resident bytes */
+	uint64_t lost_bytes;  /* changed while they were read: in neither */
+	bool over;            /* the budget is used up: there may be more */
+	unsigned size_count;
+	struct other_size sizes[OTHER_SIZES];
+};
+
+/* Looks for each of them, counts, and adds the memory that one has to the extents, which are sorted then. -ENOMEM. */
+int other_heap_take(struct other_heap *h, const struct maps *maps, struct census_memory *memory,
+                    struct extents *extents, struct err *e) WARN_UNUSED;
+
+/* Blocks of a size, and what is free between them. */
+void other_heap_add(struct other_heap *h, uint64_t size, uint64_t blocks, uint64_t live, uint64_t kept);
+
+#endif
