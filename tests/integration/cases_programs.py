@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 
-from browser import CHROMIUM, Shown
+from browser import CHROMIUM, Browser, Shown
 from harness import Session, Victim, case, check_receipt, free_port, log, run_session, wait_for_port
 from procfs import Failure, PATIENCE, read_text, tasks_of
 from readme import check_readme
@@ -249,7 +249,8 @@ def check_html(context, dump, report):
     if not CHROMIUM:
         log("without the HTML report: there is no chromium")
         return
-    shown = Shown(page, "dir=in&q=remember_rejected", os.path.join(context.work, "browser"))
+    with Browser(os.path.join(context.work, "browser")) as browser:
+        shown = Shown(browser, page, "dir=in&q=remember_rejected")
     assert shown.data["function"] == "remember_rejected" and int(shown.data["boxes"]) > 3, shown.data
     assert shown.numbers("total")[0] == report["total"]["live_bytes"]["estimate"], shown.data
     estimate, low, high = shown.numbers("hit")

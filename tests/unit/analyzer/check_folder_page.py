@@ -6,7 +6,6 @@
 - The report of one process has the figures of its dump's, that of a program those of all its dumps together; a click leads there, Back back.
 - Three hundred processes with large dumps fit into the file. Names that are markup are text.
 """
-import contextlib
 import json
 import os
 import pathlib
@@ -16,14 +15,13 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 
 import hostile_dump as dump
 from check_html import whole
 from html_page import FIGURES, Page
 
 sys.path.append(str(pathlib.Path(__file__).parents[2] / "integration"))
-from browser import CHROMIUM, Driven  # noqa: E402
+from browser import CHROMIUM, Browser, Driven  # noqa: E402
 
 PATIENCE = 300
 KINDS = ("process", "program", "unit", "container")
@@ -131,7 +129,7 @@ class Checks:
         """What is shown is what the text says; a click leads to the graph of the process, Back back; markup is text."""
         text = self.analyze("--by", "process", "--top", "0", self.folder).decode()
         lines = re.findall(r"^ +([\d,.]+ \w+)  (\S.*?) {2,}([\d.]+ %)  (\S.*)$", text, re.M)
-        with Driven(self.directory / "dumps.html", "", str(self.directory / "home")) as page:
+        with Browser(str(self.directory / "home")) as browser, Driven(browser, self.directory / "dumps.html") as page:
             cells = json.loads(page.value("JSON.stringify([...document.querySelectorAll('#fleet tbody tr')].map(tr => [...tr.cells].map(td => td.textContent)))"))
             shown = [(row[1], row[2], row[3], row[0]) for row in cells if row[5] != "0"]
             assert len(lines) >= 5 and shown == lines, (shown, lines)
@@ -144,22 +142,12 @@ class Checks:
     def open_row(self, page, row, name):
         figures = page.value(f"document.querySelectorAll('#fleet tbody tr')[{row}].dataset.figures").split()
         page.value(f"document.querySelectorAll('#fleet tbody td:first-child button')[{row}].click()")
-        self.until(page, "/of=\\d/.test(location.hash) && !document.getElementById('app').hidden && document.body.dataset.of")
+        page.until("/of=\\d/.test(location.hash) && !document.getElementById('app').hidden && document.body.dataset.of")
         assert page.value("document.title").startswith(name.split(" (PID")[0]) or "sessions" in page.value("document.title"), name
         total = float(page.value("document.body.dataset.total").split()[0])
         assert abs(total - float(figures[1])) <= 1 + 1e-6 * total, (name, total, figures)
         page.value("history.back()")
-        self.until(page, "document.getElementById('app').hidden && document.body.dataset.listed")
-
-    @staticmethod
-    def until(page, condition):
-        """The page is loaded anew on the way."""
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end:
-            with contextlib.suppress(AssertionError):
-                if page.value(f"document.body && document.getElementById('app') && {condition}"):
-                    return
-        raise AssertionError(condition)
+        page.until("document.getElementById('app').hidden && document.body.dataset.listed")
 
     def sort_and_group(self, page):
         names = "[...document.querySelectorAll('#fleet tbody tr')].map(tr => tr.cells[0].textContent)"

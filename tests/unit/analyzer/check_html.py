@@ -22,7 +22,7 @@ import hostile_dump as dump
 from html_page import FIGURES, Page
 
 sys.path.append(str(pathlib.Path(__file__).parents[2] / "integration"))
-from browser import CHROMIUM, Driven, Shown  # noqa: E402
+from browser import CHROMIUM, Browser, Driven, Shown  # noqa: E402
 
 PATIENCE = 120
 PART = 2e-3  # the page has standard errors with four digits
@@ -50,8 +50,8 @@ def equal(sides, group, figure, what):
 
 
 class Checks:
-    def __init__(self, program, directory, seeds):
-        self.program, self.directory, self.seeds = program, directory, seeds
+    def __init__(self, program, directory, seeds, browser):
+        self.program, self.directory, self.seeds, self.browser = program, directory, seeds, browser
 
     def analyze(self, *arguments):
         result = subprocess.run([self.program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
@@ -67,8 +67,7 @@ class Checks:
         return file
 
     def show(self, fragment, *arguments):
-        file = self.written(*arguments)
-        return Shown(file, fragment, str(self.directory / "home"))
+        return Shown(self.browser, self.written(*arguments), fragment)
 
     def check_table(self):
         """Function by function, for a figure of bytes and one of blocks; of one dump and of three."""
@@ -116,12 +115,12 @@ class Checks:
                     for f, figure in enumerate(FIGURES):
                         shown = values[16 * i + 4 * f:][1:4]
                         assert shown == whole(group[part][figure]), (name, part, figure, shown, group)
-            shown = Shown(file, f"tab=table&by={by}", str(self.directory / "home"))
+            shown = Shown(self.browser, file, f"tab=table&by={by}")
             assert int(shown.data["rows"]) == len(table["rows"]) and len(shown.rows) == min(300, len(groups))
             for sides, name in shown.rows:
                 equal(sides, next(group for (last, _), group in by_name.items() if last == name.split("+")[-1]), "live_bytes", name)
         assert "it may lack some of them" not in shown.text.split("<script")[0]
-        searched = Shown(file, "q=lib0&figure=0", str(self.directory / "home"))
+        searched = Shown(self.browser, file, "q=lib0&figure=0")
         assert "it may lack some of them" in searched.text.split("<script")[0]
         assert not re.search(r"largest stack[^.]*, holds 0\.00 %", page.plain), page.plain[:400]
 
@@ -154,7 +153,7 @@ class Checks:
             at = [f"--at={points[139][0]:.9f}s"]
             then, born = self.report(*at, seed)["total"], self.report(f"--since={points[59][0]:.9f}s", *at, seed)["total"]
             assert then["live_bytes"]["estimate"] > 0
-            with Driven(file, "", str(self.directory / "spans")) as page:
+            with Driven(self.browser, file, "") as page:
                 def shown(fragment):
                     words = page.value(f"location.hash = '{fragment}'; dispatchEvent(new Event('hashchange')); document.body.dataset.span").split()
                     return dict(zip(FIGURES, zip(*[map(float, words)] * 3)))
@@ -173,7 +172,7 @@ class Checks:
 
     def check_brush(self):
         """A span is drawn by mouse, by finger and by keys, and taken back by a click, the button and Escape."""
-        with Driven(self.written(self.seeds[0]), "tab=timeline", str(self.directory / "driven")) as page:
+        with Driven(self.browser, self.written(self.seeds[0]), "tab=timeline") as page:
             def span():
                 return page.value("new URLSearchParams(location.hash.slice(1)).get('span')")
             left, top, width = (page.value(f"document.getElementById('times').getBoundingClientRect().{side}") for side in ("left", "top", "width"))
@@ -208,7 +207,7 @@ class Checks:
 
     def check_callers_and_callees(self):
         """A click in the table leads to the graph of one function, whose sum is that of its row; Back leads back; so does a button, to its row."""
-        with Driven(self.written(self.seeds[0]), "tab=table&figure=2", str(self.directory / "callers")) as page:
+        with Driven(self.browser, self.written(self.seeds[0]), "tab=table&figure=2") as page:
             name, total = (page.value(f"document.querySelector('#list tbody {part}") for part in ("td').firstChild.textContent", "tr').dataset.total"))
             page.value("document.querySelector('#list tbody td').click()")
             assert page.value("document.body.dataset.function") == name
@@ -218,8 +217,7 @@ class Checks:
             assert page.value("document.querySelector('#list tbody td').firstChild.textContent") == name and page.value("document.body.dataset.rows") == "1"
             for tab in ("flame", "table"):
                 page.value("history.back()")
-                while not page.value(f"!document.getElementById('{tab}').hidden"):
-                    pass
+                page.until(f"!document.getElementById('{tab}').hidden")
             assert not page.value("new URLSearchParams(location.hash.slice(1)).get('q')")
 
     def check_leaks(self):
@@ -249,7 +247,7 @@ class Checks:
         first = report["stacks"][0]
         duration, age = report["target"]["duration_seconds"], report["view"]["age_seconds"]
         same(numbers(first["leak"]["bytes_per_second"]), [value / (duration - age) for value in numbers(first["leak"]["older_bytes"])], seed)
-        with Driven(self.written(seed), "tab=leaks&span=0-3", str(self.directory / "leaks")) as page:
+        with Driven(self.browser, self.written(seed), "tab=leaks&span=0-3") as page:
             assert page.value("document.getElementById('tab-leaks').textContent") == "Leaks (1)"
             page.value("document.querySelector('#leaklist tbody td').click()")
             assert not page.value("document.getElementById('flame').hidden")
@@ -260,7 +258,7 @@ class Checks:
         """A click on a file or a module searches for it: the graph has what the row said."""
         made = dump.write_deep(self.directory / "file.dump", 200)
         for by, sought in (("file", "^deep\\.c$"), ("module", "^\\/deep$")):
-            with Driven(self.written(made), f"tab=table&figure=0&by={by}", str(self.directory / by)) as page:
+            with Driven(self.browser, self.written(made), f"tab=table&figure=0&by={by}") as page:
                 total = page.value("document.querySelector('#list tbody tr').dataset.total")
                 page.value("document.querySelector('#list tbody td').click()")
                 assert page.value("new URLSearchParams(location.hash.slice(1)).get('q')") == sought
@@ -292,8 +290,8 @@ def main():
         print("skipped: there is no chromium")
         return 77
     program, *seeds = sys.argv[1:]
-    with tempfile.TemporaryDirectory() as directory:
-        checks = Checks(os.path.abspath(program), pathlib.Path(directory), seeds)
+    with tempfile.TemporaryDirectory() as directory, Browser(os.path.join(directory, "home")) as browser:
+        checks = Checks(os.path.abspath(program), pathlib.Path(directory), seeds, browser)
         for name in sorted(name for name in dir(checks) if name.startswith("check_")):
             print(name, flush=True)
             getattr(checks, name)()
