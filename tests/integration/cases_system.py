@@ -60,7 +60,7 @@ def start_leak(context, machine):
 def start_machine(context, machine):
     """Some thirty processes of seven programs, among them shells that start others all the time; and two that leak."""
     leaks = [start_leak(context, machine) for _ in range(2)]
-    machine.victim("alloc_loop", "1")
+    machine.victim("alloc_loop", "calm")
     for _ in range(5):
         machine.victim("sleeper", "nanosleep")
     others = start_servers(context, machine)
@@ -126,7 +126,7 @@ def check_sums(context, machine, leaking):
 def system_of_those_that_fit(context):
     """--system --name: no other process is touched, and one that begins later is."""
     machine = Machine(context)
-    first, other = machine.victim("sleeper", "nanosleep"), machine.victim("alloc_loop", "1")
+    first, other = machine.victim("sleeper", "nanosleep"), machine.victim("alloc_loop", "calm")
     supervisor = machine.system("--name", "sleeper")
     machine.await_text("system", rf"^attached to {first} \(sleeper\)$")
     late = machine.victim("sleeper", "poll")
@@ -178,7 +178,7 @@ def system_session_killed(context):
 @case()
 def session_gives_back_memory(context):
     """What memattach needs to attach, and not afterwards, is the machine's again: a hundred sessions are a hundred times that."""
-    victim = Victim(context, "alloc_loop", "1")
+    victim = Victim(context, "alloc_loop", "calm")
     session = Session(context, victim.pid)
     census = subprocess.run([context.memattach, "--census", "--json", str(session.process.pid)], stdout=subprocess.PIPE, check=True, timeout=PATIENCE).stdout
     held = json.loads(census)["malloc"]
@@ -216,6 +216,7 @@ def system_keeps_to_its_size(context):
         on_disk = sum(os.stat(path).st_blocks * 512 for path in glob.glob(os.path.join(machine.dumps, "*.dump")))
         assert largest <= limit and on_disk <= limit, (largest, on_disk)
         time.sleep(0.1)
+    machine.await_text("system", r"^\d+ processes are profiled, \d+ are not$")  # all have had their turn
     machine.ask(f"kill -INT {supervisor}")
     assert machine.end_of(supervisor) == 0, machine.text("system")
     assert largest >= limit / 2, largest
@@ -230,14 +231,15 @@ def system_of_a_full_disk(context):
     machine = Machine(context)
     other = os.path.join(machine.folder, "other")
     machine.ask(f"mkdir {other} && export TMPDIR={other} && mount -t tmpfs -o size=160k none {machine.dumps}")
-    victims = [machine.victim("alloc_loop", "1") for _ in range(3)]
+    victims = [machine.victim("alloc_loop", "calm") for _ in range(3)]
     supervisor = machine.system("-r", "4k", "--name", "alloc_loop")
     machine.await_text("system", r"^attached to \d+ \(alloc_loop\)$", count=3)
     machine.await_text("system", r"\d+ dumps? cannot be written, as")
     machine.ask(f"kill -INT {supervisor}")
     assert machine.end_of(supervisor) == 0, machine.text("system")
     said = machine.text("system")
-    assert len(re.findall("dumps? cannot be written, as", said)) == 1, said
+    # A copy may find the room that another one leaves for a moment.
+    assert len(re.findall("dumps? cannot be written, as", said)) <= 1 + said.count("all dumps are complete again"), said
     assert len(re.findall(f"there was no room for its dump; all of it is in {other}", said.replace("\n  ", " "))) >= 1, said
     rows = [line.split("\t") for line in machine.ask(f"cat {machine.dumps}/memattach.system.*")[0]]
     moved = sum(int(row[1]) for row in rows if row[0] == "unseen" and "all of it is in" in row[4])

@@ -11,6 +11,7 @@ import tempfile
 import termios
 
 ERASE = b"\r\033[K"
+PATIENCE = 170
 LINE = re.compile(rb"\r\033\[Kmemanalyze: [a-z ]*[a-z]( \d+ %)?")
 
 
@@ -26,6 +27,7 @@ class Terminal:
         self.text = b""
 
     def own(self):
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background jobs ignore it, and so do their children
         os.setsid()
         fcntl.ioctl(self.slave, termios.TIOCSCTTY, 0)
 
@@ -113,6 +115,7 @@ def main():
     memanalyze, leap, large_dump, dump = sys.argv[1:]
     os.environ["XDG_CACHE_HOME"] = "/nonexistent"  # not the user's own
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.alarm(PATIENCE)  # whose end closes the pipes on which memanalyze may wait
     subprocess.run([large_dump, dump, "2000", "5000", "400"], check=True)
     plain = check_erased(memanalyze, leap, dump)
     check_quick(memanalyze, dump)
