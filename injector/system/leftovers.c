@@ -169,12 +169,24 @@ static int run_detach(void *context)
 	return (int)b->o->detach(b->o->context, b->target);
 }
 
+/* Nothing of memattach is in it any more. */
+static bool has_ended(const struct chosen *target)
+{
+	struct chosen now;
+	struct err ended;
+
+	return chosen_look(&now, target->pid, &ended) < 0 || now.start_ticks != target->start_ticks;
+}
+
 static enum member_outcome detach(const struct leftovers_options *o, const struct chosen *target)
 {
 	struct beginning b = { o, target };
 	pid_t child = session_process_begin(run_detach, &b);
 
-	return child > 0 ? session_process_outcome(child_wait(child), AFTER_NOTHING) : OUTCOME_NOT_ATTACHED;
+	if (child <= 0)
+		return OUTCOME_NOT_ATTACHED;
+	enum member_outcome outcome = session_process_outcome(child_wait(child), AFTER_NOTHING);
+	return outcome == OUTCOME_NOT_ATTACHED && has_ended(target) ? OUTCOME_TOO_LATE : outcome;
 }
 
 enum exit_status leftovers_take_out(const struct leftovers_options *o)
