@@ -311,7 +311,7 @@ def census_again_and_again(context):
 @case()
 def census_touches_nothing(context):
     """No ptrace request, no write, no page more; the process is as before."""
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     before = Snapshot(victim.pid)
     trace, prefix = context.path("census.strace"), []
     if shutil.which("strace"):

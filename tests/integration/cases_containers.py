@@ -100,7 +100,7 @@ def record(context, victim, *arguments):
 def container_files_while_it_lives(context):
     """Without names in the dump, those of a container's program are found below the root of its process by itself, below
     -D /proc/PID/root, and not any more when it is gone."""
-    victim = Container(context, "alloc_loop")
+    victim = Container(context, "alloc_loop", "calm")
     session = record(context, victim, "--no-symbols")
     assert "loop" in own_functions(analyze(context, session.dump), victim)
     assert "loop" in own_functions(analyze(context, session.dump, "-D", victim.root), victim)
@@ -119,7 +119,7 @@ def container_files_while_it_lives(context):
 def container_is_gone_names_stay(context):
     """A dump has the names of its frames: where the container, its files and its process are gone the report is the same as
     beside them, and asks for no file."""
-    victim = Container(context, "alloc_loop")
+    victim = Container(context, "alloc_loop", "calm")
     session = record(context, victim)
     assert "without the names" not in session.said(), session.said()
     first = analyze(context, session.dump)
@@ -155,7 +155,7 @@ def all_forms(context, dump):
 def container_is_gone_each_form_is_whole(context):
     """Every form of a report has the names and sources without the program's file; only the profile's mapping of it, which
     its segments say, is then as wide as the module was. That the profile asks for them changes nothing that is said."""
-    victim = Container(context, "alloc_loop")
+    victim = Container(context, "alloc_loop", "calm")
     session = record(context, victim, "--rate", "4k", "--max-overhead", "0")  # of 0.3 MiB that are live, samples for certain
     text = analyze_text(context, session.dump, "--focus=loop", "--by=line")
     first = all_forms(context, session.dump)
@@ -174,7 +174,7 @@ def container_is_gone_each_form_is_whole(context):
 @case()
 def container_ends_and_its_files_before_it(context):
     """The files of a container are removed, then its process is killed: what was held open in time names its frames."""
-    victim = Container(context, "alloc_loop")
+    victim = Container(context, "alloc_loop", "calm")
     session = Session(context, victim.pid)
     session.sampled(100)
     shutil.rmtree(os.path.join(victim.root, "only-inside"))
@@ -214,7 +214,7 @@ def record_beside(context, victim, capabilities, output):
 def container_from_a_container_beside_it(context):
     """As docs/containers.md has it: from a container that shares the PID namespace and has CAP_SYS_PTRACE in addition. -o is a
     directory. The process has another user, and the number 1 there."""
-    victim = Container(context, "alloc_loop", user=65534)
+    victim = Container(context, "alloc_loop", "calm", user=65534)
     folder = context.unique("dumps", "")
     os.mkdir(folder)
     result = record_beside(context, victim, CONTAINER_CAPABILITIES + " sys_ptrace", folder)
@@ -230,10 +230,10 @@ def container_from_a_container_beside_it(context):
 def container_with_cap_sys_ptrace_alone(context):
     """CAP_SYS_PTRACE is enough to attach to a process of the same user, and detach; names are then left to memanalyze, which is
     said. Without it, and for a process of another user: refused, with the capability that is missing."""
-    victim = Container(context, "alloc_loop", user=65534)
+    victim = Container(context, "alloc_loop", "calm", user=65534)
     result = record_beside(context, victim, "sys_ptrace", context.path("none.dump"))
     assert result.returncode == 1 and "(65534)" in result.stderr and "CAP_DAC_OVERRIDE" in result.stderr, result
-    victim = Container(context, "alloc_loop")
+    victim = Container(context, "alloc_loop", "calm")
     result = record_beside(context, victim, "", context.path("none.dump"))
     assert result.returncode == 1 and "CAP_SYS_PTRACE" in result.stderr, result
     assert not os.path.exists(context.path("none.dump"))

@@ -191,7 +191,7 @@ def analysis_of_a_copy(context):
 @case()
 def read_while_running(context):
     """memanalyze reads the dump again and again while the session writes it."""
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     session = Session(context, victim.pid, rate="16k")
     taken = 0
     for _ in range(10):
@@ -248,7 +248,7 @@ def late_module(context):
 @case()
 def sampled_alloc_loop(context):
     """Four threads: allocation is estimated, frames reach the start of a thread, no stack is cut short."""
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     session, _ = run_session(context, victim, seconds=0, samples=2000, rate="64k")
     report = analyze(context, session.dump)
     assert report["samples"]["taken"] > 100, report["samples"]

@@ -108,7 +108,7 @@ def live_in_the_background(context):
     bash = shutil.which("bash")
     if not bash:
         raise Skip("bash is not installed")
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     script = (f"{context.memattach} -p {victim.pid} -r 4k --live -o {context.path('live.dump')} --deadline 20s & read line; jobs; fg; "
               "echo ENDED $?; read line")
     shell = Terminal(context, [bash, "--norc", "-m", "-c", script])

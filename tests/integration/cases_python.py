@@ -145,7 +145,7 @@ def doctor_looks_at_busy_python(context):
 
 @case()
 def doctor_says_nothing_of_python_elsewhere(context):
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     assert "python" not in doctor(context, victim)
     assert verbose(context, victim) == []
     victim.finish()

@@ -57,7 +57,7 @@ def seed_of(dump):
 @case()
 def every_session_has_a_seed_of_its_own(context):
     """They follow from that of the command: the first has it, the others numbers that are the same each time, one after the other and at once."""
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     found = []
     for _ in range(2):
         repeated = Repeated(context, victim, "--seed", "7", every="600ms", duration="100ms")
@@ -81,7 +81,7 @@ def every_session_has_a_seed_of_its_own(context):
 @case()
 def every_time_a_dump(context):
     """Each session has a dump of its own, of which the latest are kept; between them the process is as it was."""
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     before = Snapshot(victim.pid)
     profile = context.path("latest.pb.gz")
     repeated = Repeated(context, victim, "--keep", "2", "--report", profile)
@@ -157,7 +157,7 @@ def every_time_until_something_stays(context):
 @case()
 def every_session_ends_when_told(context):
     """--detach ends the session, and means all of them; so does a signal; and the death of the process that waits ends the session."""
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     before = Snapshot(victim.pid)
     repeated = Repeated(context, victim, every="2m", duration="1m")
     repeated.lines.wait("attached to")
@@ -181,7 +181,7 @@ def every_session_ends_when_told(context):
 @case()
 def every_session_is_finished_when_it_was_killed(context):
     """A session that is killed is detached by the process that waits, what it recorded is saved, and there is no other."""
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     before = Snapshot(victim.pid)
     repeated = Repeated(context, victim, every="2m", duration="1m")
     repeated.lines.wait("attached to")
@@ -197,7 +197,7 @@ def every_session_is_finished_when_it_was_killed(context):
 @case()
 def every_ends_by_a_detach_between_two_sessions(context):
     """There is nothing of a session in the process then; who waits for the next one is found all the same, and nobody else is told to end."""
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     before = Snapshot(victim.pid)
     runs = [Repeated(context, victim, every="2m", duration="100ms")]
     runs[0].dump()
@@ -230,7 +230,7 @@ def every_wants_a_directory_and_a_duration(context):
 @case()
 def every_time_under_nohup(context):
     """SIGHUP that was ignored from the start is still: between two sessions, and in one."""
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         repeated = Repeated(context, victim)

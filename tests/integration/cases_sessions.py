@@ -78,7 +78,7 @@ def killed_then_detach_from_a_busy_recorder(context):
 
 @case()
 def sigterm(context):
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     before = Snapshot(victim.pid)
     session = Session(context, victim.pid)
     check_receipt(session.stop(signal.SIGTERM), victim.pid)
@@ -89,7 +89,7 @@ def sigterm(context):
 @case()
 def duration(context):
     """--duration ends the session by itself."""
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     before = Snapshot(victim.pid)
     session = Session(context, victim.pid, "--duration", "1.5s")
     check_receipt(session.end(), victim.pid)
@@ -104,7 +104,7 @@ def duration(context):
 def unwind_cache(context):
     """Unwind tables are kept for the next session; damaged ones do no harm; --no-cache leaves no trace."""
     folder = os.path.join(os.environ["XDG_CACHE_HOME"], "memattach")
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
 
     def files():
         names = os.listdir(folder) if os.path.isdir(folder) else []
@@ -152,7 +152,7 @@ def detach_from_elsewhere(context):
 @case()
 def second_session_is_refused(context):
     """One session at a time: the second memattach says so, changes nothing, ends with 1."""
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     session = Session(context, victim.pid)
     before = Snapshot(victim.pid)
     result = run_memattach(context, "-p", str(victim.pid), "-o", context.path("second.dump"))
@@ -192,7 +192,7 @@ def memattach_killed_then_detach(context):
 def recording_stops_when_the_lease_runs_out(context):
     """A killed memattach renews nothing: the payload stops recording by itself, and says so in the dump; the hooks stay harmless, and a
     --detach finishes."""
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     run_session(context, victim, seconds=0, samples=1)  # what the first one of a process changes by itself
     snapshot = Snapshot(victim.pid)
     began = time.monotonic()
@@ -223,7 +223,7 @@ def recording_stops_when_the_lease_runs_out(context):
 @case()
 def target_killed(context):
     """SIGKILL of the target: memattach ends with 0 and a line about it; the dump is whole."""
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     session = Session(context, victim.pid)
     session.sampled(20)
     victim.process.kill()
@@ -238,7 +238,7 @@ def target_killed(context):
 @case()
 def target_exits(context):
     """The target's own end during the session is no error."""
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     session = Session(context, victim.pid)
     time.sleep(0.5)
     victim.finish()

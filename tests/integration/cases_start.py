@@ -16,7 +16,7 @@ USAGE = 64
 @case()
 def reports_after_a_session(context):
     """memattach PID --report FILE: each form by its name, whole or not there; what cannot be written is known before the attach."""
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     result = run_memattach(context, victim.pid, "-d", "300ms", "-r", "16k", "--report", "r.json", "--report", "r.txt", "--report", "-")
     assert result.returncode == 0, result
     assert "still live" in result.stdout, result.stdout
@@ -51,7 +51,7 @@ def the_newest_dump_is_shown(context):
     os.mkdir(context.path("here"))
     empty = show()
     assert empty.returncode == USAGE and "which dump?" in empty.stderr, empty
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     for name in ("b.dump", "a.dump"):
         run_memattach(context, victim.pid, "-d", "100ms", "-o", context.path(f"here/{name}"))
         time.sleep(0.05)
@@ -81,7 +81,7 @@ def files_of_sudo_belong_to_who_typed_it(context):
         with open(os.path.join(folder, name), "w", encoding="ascii"):
             pass
     os.chown(os.path.join(folder, "receipt.json"), other, other)
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
 
     def owner(name):
         status = os.stat(os.path.join(folder, name))

@@ -26,7 +26,7 @@ def end_by_sigterm(terminal):
 @case()
 def status_line_fits_the_terminal(context):
     """At each width, while it changes, until Ctrl-C or SIGTERM; the next line takes its place, and it is gone at the end."""
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     for number, columns in enumerate(WIDTHS):
         other = WIDTHS[-1 - number]
         terminal = profile(context, victim.pid, columns, "--verbose")
@@ -48,7 +48,7 @@ def status_line_fits_the_terminal(context):
 @case()
 def messages_fit_the_terminal(context):
     """Refusals, wrong options, --doctor."""
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     for columns in WIDTHS:
         for code, options in ((0, ["--doctor", "-p", str(victim.pid)]), (0, ["--doctor", "--verbose", "-p", str(victim.pid)]),
                               (1, ["-p", str(os.getpid()), "-o", "/proc/no such directory/of/any/kind/can/be/made.dump"]),
@@ -61,7 +61,7 @@ def messages_fit_the_terminal(context):
 
 @case()
 def live_view_fits_the_terminal(context):
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     for number, columns in enumerate(WIDTHS):
         other = WIDTHS[-1 - number]
         terminal = profile(context, victim.pid, columns, "--live")

@@ -9,16 +9,20 @@ import signal
 import subprocess
 import time
 
-from harm_kills import sufferer_of
+from harm_kills import Sufferer
 from harness import DEADLINE, Session, Victim, case, check_receipt, end_of, run_memattach, start_memattach
 from procfs import PATIENCE, Skip, read_text
 from reports import analyze, whole
 from snapshot import Snapshot, check_same, remains, settle
 
 
+def at_work(context):
+    return Sufferer(context, Victim(context, "alloc_loop", "calm"))
+
+
 def disturb(context, what, seconds=2.5):
     """A session at rate 1 beside somebody who does `what` to the dump again and again: nobody dies, and the end is whole."""
-    sufferer = sufferer_of(context, "storm")
+    sufferer = at_work(context)
     before = Snapshot(sufferer.pid)
     session = Session(context, sufferer.pid, "--max-size", "64M", rate="1")
     end = time.monotonic() + seconds
@@ -89,7 +93,7 @@ def dump_gives_way_to_another_file(context):
 @case()
 def dump_gives_way_to_another_file_at_the_end(context):
     """As before, when only the last copy, after the detach, can find out."""
-    sufferer = sufferer_of(context, "storm")
+    sufferer = at_work(context)
     session = Session(context, sufferer.pid, "--max-size", "64M", rate="1")
     put_another_file(session.dump)
     check_receipt(session.stop(), sufferer.pid)
@@ -135,7 +139,7 @@ def fill(where):
 
 
 def disk_is_full(context, kind):
-    sufferer = sufferer_of(context, "storm")
+    sufferer = at_work(context)
     with image(context, kind) as where:
         dump = os.path.join(where, "full.dump")
         elsewhere = context.unique("elsewhere", "")
@@ -194,7 +198,7 @@ def stalled(where):
 @case()
 def detach_during_the_last_copy(context):
     """memattach has detached and writes its last copy to a slow disk: a --detach waits for it, and does not make it give up."""
-    sufferer = sufferer_of(context, "storm")
+    sufferer = at_work(context)
     with image(context, "ext4") as where:
         session = Session(context, sufferer.pid, "--max-size", "16M", rate="4k", output=os.path.join(where, "slow.dump"))
         with stalled(where):
@@ -212,7 +216,7 @@ def detach_during_the_last_copy(context):
 @case()
 def disk_that_stalls_holds_up_nobody(context):
     """The target is detached from all the same, and a second Ctrl-C ends memattach, with the copy before."""
-    sufferer = sufferer_of(context, "storm")
+    sufferer = at_work(context)
     with image(context, "ext4") as where:
         session = Session(context, sufferer.pid, "--max-size", "16M", rate="4k", output=os.path.join(where, "stalled.dump"))
         with stalled(where):
@@ -232,7 +236,7 @@ def full_disk_and_no_other_folder(context):
     """What came after the last copy that had room is lost then, and that is said: status 3."""
     if context.work.startswith(("/tmp/", "/var/tmp/")):
         raise Skip("the folders that are hidden hold what the case needs")
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     nowhere = ("env", "-u", "TMPDIR", "unshare", "-m", "sh", "-c",
                'for d in /tmp /var/tmp; do mount -t tmpfs -o ro,size=4k none $d || exit 99; done; exec "$@"', "sh")
     with image(context, "tmpfs") as where:
@@ -250,7 +254,7 @@ def full_disk_and_no_other_folder(context):
 
 @case()
 def full_disk_has_room_again(context):
-    sufferer = sufferer_of(context, "storm")
+    sufferer = at_work(context)
     with image(context, "tmpfs") as where:
         dump = os.path.join(where, "again.dump")
         session = Session(context, sufferer.pid, "--max-size", "16M", rate="4k", output=dump)
@@ -269,7 +273,7 @@ def full_disk_has_room_again(context):
 def dump_of_a_killed_memattach_is_whole(context):
     """At any instant there is a whole copy under the name, and nothing beside it; --detach saves the end from the memory."""
     rng = random.Random(5)
-    sufferer = sufferer_of(context, "storm")
+    sufferer = at_work(context)
     folder = context.unique("folder", "")
     os.mkdir(folder)
     for i in range(3):
@@ -295,7 +299,7 @@ def dump_of_a_killed_memattach_is_whole(context):
 @case()
 def recording_waits_for_a_name(context):
     """--detach -o with a name that exists, such as that of the session, does not cost the recording: it stays until another name comes."""
-    sufferer = sufferer_of(context, "storm")
+    sufferer = at_work(context)
     session = Session(context, sufferer.pid, "--max-size", "64M", rate="1")
     session.process.kill()
     session.process.wait(PATIENCE)
@@ -321,7 +325,7 @@ def recording_waits_for_a_name(context):
 @case()
 def target_and_memattach_are_killed(context):
     """What is lost is what came after the last copy."""
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     session = Session(context, victim.pid, rate="4k")
     end = time.monotonic() + PATIENCE
     while analyze(context, session.dump)["target"]["duration_seconds"] < 1.5 and time.monotonic() < end:

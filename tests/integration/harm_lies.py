@@ -226,7 +226,7 @@ def lies_about_names(context):
 @case()
 def receipt_is_a_file_of_its_own(context):
     """A receipt follows no link and waits for no FIFO; a file of before is emptied; what cannot be written is said."""
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     precious, link, fifo, old = (context.path(name) for name in ("precious", "link", "fifo", "old"))
     for path in (precious, old):
         with open(path, "w", encoding="ascii") as file:
@@ -246,7 +246,7 @@ def receipt_is_a_file_of_its_own(context):
 @case()
 def reports_go_where_it_was_said(context):
     """Who may write in the directory of a report leads it nowhere else: not by a link, and not by exchanging the directory meanwhile."""
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     shared, elsewhere = context.path("shared"), context.path("elsewhere")
     precious = os.path.join(elsewhere, "r.json")
     for directory in (shared, elsewhere):

@@ -132,7 +132,7 @@ def writable_files(pid):
 def stopped_reader_is_not_waited_for(context):
     """The user of a child that reads for him stops it for good. Before the attach, where one is asked for the form of a report, a signal ends
     memattach all the same, and without one it gives up; after the session it goes on without names and report, and the dump is whole."""
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     before = Snapshot(victim.pid)
     program = beside_stopped(context)
     for stopped_for_good in ("until a signal", "before the attach", "after the session"):
@@ -160,7 +160,7 @@ def stopped_reader_is_not_waited_for(context):
 def readers_have_no_terminal(context):
     """Who names frames and writes a report is the target's user: no such process has the terminal of who started memattach, where it could
     type (TIOCSTI), or a descriptor of it, nor a file that it could change later; the reports are there all the same."""
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     master, slave = os.openpty()
     terminal, readers, text = os.ttyname(slave), set(), b""
 
@@ -202,7 +202,7 @@ def readers_have_no_terminal(context):
 @case()
 def names_are_given_up_by_a_signal(context):
     """Ctrl-C while names are looked for: the status of the detach, a whole dump, and memanalyze finds the names by itself."""
-    looker = Looker(context, Victim(context, "alloc_loop"))
+    looker = Looker(context, Victim(context, "alloc_loop", "calm"))
     bare = os.path.getsize(looker.session.dump)
     while looker.session.process.poll() is None:  # signals that come within a moment are one
         os.kill(looker.session.process.pid, signal.SIGINT)
@@ -220,7 +220,7 @@ def names_meet_a_full_disk(context):
     if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64M", "tmpfs", folder], check=False).returncode:
         raise Skip("only root can mount a small file system")
     try:
-        looker = Looker(context, Victim(context, "alloc_loop"), output=os.path.join(folder, "dump"))
+        looker = Looker(context, Victim(context, "alloc_loop", "calm"), output=os.path.join(folder, "dump"))
         with open(os.path.join(folder, "filler"), "wb", buffering=0) as filler:
             try:
                 while filler.write(bytes(4096)):
@@ -245,7 +245,7 @@ def names_are_looked_for_by_nobody(context):
     with open(context.path("text"), "w", encoding="ascii") as file:
         file.write("no program")
     os.chmod(context.path("text"), 0o755)
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     for programs, reason in (({}, "there is no memanalyze beside memattach"),
                              ({"memanalyze": context.path("text")}, "cannot be executed"),
                              ({"memanalyze": shutil.which("false")}, "ended with status 1"),
@@ -263,7 +263,7 @@ def names_are_looked_for_by_nobody(context):
 @case()
 def names_after_memattach_is_killed(context):
     """A dump of a memattach that was killed has no names: memanalyze finds them in the files."""
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     session = Session(context, victim.pid)
     until(context, session, "a sample in the dump", lambda report: "loop" in functions(report))
     session.process.kill()
@@ -282,7 +282,7 @@ def names_come_from_no_network(context):
         raise Skip("strace is not installed")
     os.environ["DEBUGINFOD_URLS"] = "http://127.0.0.1:9/"
     try:
-        victim = Victim(context, "alloc_loop")
+        victim = Victim(context, "alloc_loop", "calm")
         trace, dumps = context.path("trace"), [context.path("with.dump"), context.path("without.dump")]
         for dump, options in zip(dumps, ([], ["--no-symbols"])):
             subprocess.run(["strace", "-f", "-o", trace, "-e", "trace=socket,connect,sendto,execveat", context.memattach, "-p",

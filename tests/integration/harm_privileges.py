@@ -16,7 +16,7 @@ def capabilities_of(pid, kind):
 
 
 def as_nobody(context):
-    return Victim(context, ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", context.target("alloc_loop")])
+    return Victim(context, ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", context.target("alloc_loop"), "calm"])
 
 
 @case()
@@ -46,7 +46,7 @@ def cache_is_not_shared_with_other_users(context):
     def kept():
         return sorted(os.listdir(folder)) if os.path.isdir(folder) else []
 
-    for victim, keeps in ((as_nobody(context), False), (Victim(context, "alloc_loop"), True), (as_nobody(context), False)):
+    for victim, keeps in ((as_nobody(context), False), (Victim(context, "alloc_loop", "calm"), True), (as_nobody(context), False)):
         before, used = kept(), {name: os.stat(os.path.join(folder, name)).st_mtime_ns for name in kept()}
         check_receipt(Session(context, victim.pid).stop(), victim.pid)
         assert (kept() != before) == keeps, (keeps, before, kept())
@@ -61,7 +61,7 @@ def capabilities_stay_where_they_are_the_right_to_trace(context):
     if os.geteuid() != 0:
         raise Skip("only root can drop one capability and keep others")
     without = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"]
-    victim = Victim(context, [*without, context.target("alloc_loop")])
+    victim = Victim(context, [*without, context.target("alloc_loop"), "calm"])
     before = Snapshot(victim.pid)
     real, context.memattach = context.memattach, context.path("memattach")
     with open(context.memattach, "w", encoding="ascii") as file:

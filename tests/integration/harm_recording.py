@@ -64,7 +64,7 @@ def dump_is_scribbled_over_for_long(context):
 @case()
 def dump_is_wanted_too_large(context):
     """More than a reference can reach is refused before the target is touched, not by the payload."""
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     for size, expected in (("63G", 0), ("64G", 64)):
         result = run_memattach(context, "-p", victim.pid, "-d", "50ms", "--max-size", size, "-o", context.unique("large", ".dump"), "--deadline", DEADLINE)
         assert result.returncode == expected, result
@@ -86,7 +86,7 @@ def memory_of_the_dump_is_not_the_targets(context):
             os.rmdir(group)
         raise Skip(f"no memory cgroup can be made: {error}") from None
     try:
-        victim = Victim(context, "alloc_loop")
+        victim = Victim(context, "alloc_loop", "calm")
         harm_write(os.path.join(group, "cgroup.procs"), str(victim.pid))
         session = Session(context, victim.pid, rate="1")
         end = time.monotonic() + PATIENCE

@@ -141,7 +141,7 @@ def refuse_traced_by_strace(context):
 
 @case()
 def refuse_thread_id(context):
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     tid = max(tasks_of(victim.pid))
     refused(context, tid, f"a thread of process {victim.pid}", alive=False)
     victim.finish()
@@ -394,7 +394,7 @@ def frozen(context, version, directory, look):
         os.mkdir(group)
     except OSError as error:
         return f"no cgroup of version {version} can be made: {error.strerror}"
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     switch, on, off = (("freezer.state", "FROZEN", "THAWED"), ("cgroup.freeze", "1", "0"))[version - 1]
     switch = os.path.join(group, switch)
     wait_until_born(victim.pid)
@@ -451,7 +451,7 @@ def refuse_forbidden_cycle_counter(context):
 @case()
 def refuse_profiled_process(context):
     """A second memattach names the first and touches nothing."""
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     session = Session(context, victim.pid)
     result = run_memattach(context, "-p", victim.pid, "-o", context.path("second.dump"))
     assert result.returncode == 1 and f"PID {session.process.pid}" in result.stderr, result
@@ -465,7 +465,7 @@ def refuse_profiled_process(context):
 @case()
 def doctor_touches_nothing(context):
     """--doctor: the facts are there, no ptrace request, no write to the target, the process is as before."""
-    victim = Victim(context, "alloc_loop")
+    victim = Victim(context, "alloc_loop", "calm")
     before = Snapshot(victim.pid)
     prefix = []
     trace = context.path("doctor.strace")

@@ -99,7 +99,7 @@ def groups_of_root_are_not_lent(context):
     """Without CAP_SETGID, or CAP_SETUID, nobody reads what the target has written with the groups of root: there are no names, which is
     said, and the dump is whole."""
     only_root()
-    victim = Victim(context, as_user(USER, context.target("alloc_loop")))
+    victim = Victim(context, as_user(USER, context.target("alloc_loop")), "calm")
     real = context.memattach
     for capability in ("setgid", "setuid"):
         context.memattach = context.unique("memattach", "")

@@ -3,6 +3,7 @@
  * A malloc storm: four threads (or argument 1) allocate by every function of the C API, fill each block, and check its
  * contents and alignment before they free or resize it. Every 64th block is freed by another thread. With argument 2,
  * "any-errno", a successful allocation may change errno, as the standard has it: glibc's does not, and ours must not.
+ * With argument 1, "calm", the four threads sleep between rounds: a heap at work that leaves the processors to others.
  */
 #include "victim.h"
 
@@ -13,9 +14,11 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PLACES 256
 #define THREADS_MAX 64
+#define CALM_US 10000
 
 struct block {
 	unsigned char *p;
@@ -26,7 +29,7 @@ struct block {
 /* A block on its way to another thread; its first bytes hold its own size. */
 static _Atomic(uint64_t *) handed_over[THREADS_MAX];
 
-static bool any_errno;
+static bool any_errno, calm;
 
 static void check(const struct block *b)
 {
@@ -136,6 +139,8 @@ static void *loop(void *argument)
 		for (unsigned i = 0; i < 16; i++)
 			hand_over((unsigned)(victim_random(&random) % thread_count), &random);
 		victim_round();
+		if (calm)
+			usleep(CALM_US);
 	}
 	for (unsigned i = 0; i < PLACES; i++) {
 		if (mine[i].p)
@@ -150,7 +155,8 @@ int main(int argc, char **argv)
 	pthread_t threads[THREADS_MAX];
 
 	victim_start("alloc_loop");
-	if (argc > 1)
+	calm = argc > 1 && !strcmp(argv[1], "calm");
+	if (argc > 1 && !calm)
 		thread_count = (unsigned)atoi(argv[1]);
 	any_errno = argc > 2 && !strcmp(argv[2], "any-errno");
 	if (thread_count < 1 || thread_count > THREADS_MAX)
