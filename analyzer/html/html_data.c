@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "report/fold.h"
+#include "filter/fold.h"
 #include "html/html_tree.h"
 
 #define ERROR_DIGITS 4

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/fold.h"
+#include "filter/fold.h"
 #include "base/grow.h"
 #include "base/printable.h"
 #include "output/short_name.h"

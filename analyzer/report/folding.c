@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/fold.h"
+#include "filter/fold.h"
 #include "base/grow.h"
 
 #define SHARED_CALLERS 8u /* in its own module */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/judge.h"
 
-#include "report/fold.h"
+#include "filter/fold.h"
 
 /* The private memory is looked at just before the end; what the kernel has not yet accounted, and stacks, are less. */
 #define FIT_SLACK_BYTES (4u << 20)

@@ -18,7 +18,7 @@
 #include "dump/dump_reader.h"
 #include "stats/estimate.h"
 #include "report/resident.h"
-#include "report/filter.h"
+#include "filter/filter.h"
 #include "report/groups.h"
 #include "input/images.h"
 #include "dumps/machine.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "stats/compare.h"
-#include "report/fold.h"
+#include "filter/fold.h"
 #include "report/report.h"
 
 static const char *const figure_names[] = { "live-bytes", "live-count", "allocated-bytes", "allocated-count" };

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "report/deepest.h"
-#include "report/fold.h"
+#include "filter/fold.h"
 #include "base/printable.h"
 #include "output/short_name.h"
 #include "base/size.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "report/fold.h"
+#include "filter/fold.h"
 #include "stats/leaks.h"
 #include "text/text.h"
 

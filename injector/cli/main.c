@@ -2,7 +2,7 @@
 #include "cli/options.h"
 #include "cli/wanted.h"
 #include "host/own_memory.h"
-#include "process/start_state.h"
+#include "host/start_state.h"
 
 int main(int argc, char **argv)
 {

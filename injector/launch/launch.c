@@ -22,7 +22,7 @@
 #include "launch/session_process.h"
 #include "touch/start/own_child.h"
 #include "host/say.h"
-#include "process/start_state.h"
+#include "host/start_state.h"
 #include "sandbox/child.h"
 
 #define LOOK_MS 1

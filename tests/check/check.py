@@ -35,7 +35,7 @@ MAY_INCLUDE = {
 FOLDERS = {
     "injector": ("host", "catalogue", "maps", "process", "search", "choose", "census/pages", "census/heap", "census/reach", "elf", "census", "python", "java", "got", "unwind", "allocators", "entry", "recording", "children",
                  "touch", "touch/threads", "prove", "touch/remote", "session", "touch/patches", "touch/python", "touch/start", "run/reports", "run/steps", "run", "launch", "system", "cli"),
-    "analyzer": ("census", "stats", "dumps", "input", "debug_info", "symbols", "python", "java", "report", "output", "text", "json", "html", "exchange", "forms", "live", "."),
+    "analyzer": ("census", "stats", "dumps", "input", "debug_info", "symbols", "filter", "python", "java", "report", "output", "text", "json", "html", "exchange", "forms", "live", "."),
     "common": ("base", "files", "sandbox", "stats", "dump"),
 }
 ANYWHERE = {"arch"}  # beside the code that it serves
@@ -392,7 +392,7 @@ def check_harm(tree):
     """Each line of docs/harm.md's table of what can go wrong names tests, and these exist."""
     listed = tree.run(sys.executable, str(tree.source / "tests" / "integration" / "run.py"), "--list").stdout
     cases = {line.split()[0] for line in listed.splitlines()}
-    units = {path.stem for path in (tree.source / "tests" / "unit").glob("*/test_*")}
+    units = {path.stem for path in (tree.source / "tests" / "unit").rglob("test_*")}
     page = (tree.source / "docs" / "harm.md").read_text(encoding="utf-8")
     rows = [line.split("|")[1:-1] for line in page.partition("|---|---|---|")[2].partition("\n\n")[0].strip().splitlines()]
     if len(rows) < 40 or not cases or not units:

@@ -92,7 +92,7 @@ def contracts(tree):
         yield f"docs/porting.md has no row for {name}"
     for name in sorted(rows - there):
         yield f"docs/porting.md has a row for {name}, which does not exist"
-    tests = {path.stem for path in (tree.source / "tests").glob("*/*/test_*")} | \
+    tests = {path.stem for path in (tree.source / "tests").rglob("test_*")} | \
             {path.stem for path in (tree.source / "tests" / "integration").glob("*.py")}
     for row in re.findall(r"^\| `[\w/]+/arch/.*\|$", page, re.M):
         for name in re.findall(r"`((?:test|cases|harm)_\w+)`", row.rsplit("|", 2)[1]):

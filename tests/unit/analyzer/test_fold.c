@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "report/fold.h"
+#include "filter/fold.h"
 
 static void test_what_is_folded(void **state)
 {

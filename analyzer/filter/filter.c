@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "report/filter.h"
+#include "filter/filter.h"
 
 #include <inttypes.h>
 #include <stdio.h>

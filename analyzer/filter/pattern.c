@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "report/pattern.h"
+#include "filter/pattern.h"
 
 #include <stdio.h>
 #include <stdlib.h>

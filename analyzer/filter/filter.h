@@ -13,7 +13,7 @@
 
 #include "input/images.h"
 #include "base/map.h"
-#include "report/pattern.h"
+#include "filter/pattern.h"
 #include "symbols/symbols.h"
 
 /* All zero: nothing is filtered. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "report/fold.h"
+#include "filter/fold.h"
 
 #include <ctype.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "process/start_state.h"
+#include "host/start_state.h"
 
 #include <fcntl.h>
 #include <signal.h>
