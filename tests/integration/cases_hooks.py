@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+from ctypes.util import find_library
 
 from cases_figures import check_exact, known_session
 from cases_trust import session_over, worth
@@ -55,12 +56,27 @@ def doctor_tells_what_would_be_changed(context):
     victim.finish()
 
 
-def code_of_libc(pid):
-    """Of each mapping of the C library's code: its size, how much of it is a private copy, and the kernel's flags."""
+def mapped_code(pid, library):
+    """Of each mapping of the library's code: its size, how much of it is a private copy, and the kernel's flags."""
     parts = re.split(r"^(?=[0-9a-f]+-[0-9a-f]+ )", read_text(f"/proc/{pid}/smaps"), flags=re.M)
-    code = [part for part in parts if re.match(r"\S+ r-xp .*/libc\.so\.6$", part.split("\n")[0])]
+    code = [part for part in parts if re.match(rf"\S+ r-xp .*/{re.escape(library)}$", part.split("\n")[0])]
     return [(int(re.search(r"^Size: +(\d+)", part, re.M)[1]), int(re.search(r"^Anonymous: +(\d+)", part, re.M)[1]),
              re.search(r"^VmFlags: (.*?) *$", part, re.M)[1]) for part in code]
+
+
+def check_code_is_whole(context, victim, library, most):
+    """The pages of a session's jumps are at most so many KiB, and a mapping of their own meanwhile."""
+    before = mapped_code(victim.pid, library)
+    session = Session(context, victim.pid, "--hooks", "entry")
+    session.sampled()
+    during = mapped_code(victim.pid, library)
+    session.stop()
+    after = mapped_code(victim.pid, library)
+    assert [copied for _, copied, _ in before] == [0], before
+    assert sum(size for size, _, _ in during) == before[0][0], (before, during)
+    assert 0 < sum(size for size, copied, _ in during if copied) <= most, during
+    assert after == before, (before, during, after)
+    victim.finish()
 
 
 @case()
@@ -69,18 +85,12 @@ def hooked_code_is_that_of_the_file_again(context):
     if tuple(int(n) for n in re.match(r"(\d+)\.(\d+)", os.uname().release).groups()) < (5, 13):
         raise Skip("Linux before 5.13 keeps private copies of pages of code")
     for threads in "1", "4":
-        victim = Victim(context, "alloc_loop", threads)
-        before = code_of_libc(victim.pid)
-        session = Session(context, victim.pid, "--hooks", "entry")
-        session.sampled()
-        during = code_of_libc(victim.pid)
-        session.stop()
-        after = code_of_libc(victim.pid)
-        assert [copied for _, copied, _ in before] == [0], before
-        assert sum(size for size, _, _ in during) == before[0][0], (before, during)
-        assert 0 < sum(size for size, copied, _ in during if copied) <= 64, during
-        assert after == before, (before, during, after)
-        victim.finish()
+        check_code_is_whole(context, Victim(context, "alloc_loop", threads), "libc.so.6", 64)
+    jemalloc = find_library("jemalloc")
+    if not jemalloc:
+        raise Skip("libjemalloc is not installed")
+    environment = {"LD_PRELOAD": jemalloc}
+    check_code_is_whole(context, Victim(context, "alloc_loop", "2", environment=environment), "libjemalloc.so.2", 1024)
 
 
 @case()
@@ -91,14 +101,14 @@ def code_that_others_change_stays_theirs(context):
     session = Session(context, victim.pid, "--hooks", "entry")
     session.sampled()
     maps = re.findall(r"^(\S+)-(\S+) r-xp .*/libc\.so\.6$", read_text(f"/proc/{victim.pid}/maps"), re.M)
-    start, end = next((int(a, 16), int(b, 16)) for (a, b), row in zip(maps, code_of_libc(victim.pid)) if row[1])
+    start, end = next((int(a, 16), int(b, 16)) for (a, b), row in zip(maps, mapped_code(victim.pid, "libc.so.6")) if row[1])
     with open(f"/proc/{victim.pid}/mem", "r+b", buffering=0) as memory:
         at = start + os.pread(memory.fileno(), end - start, start).index(nop) + len(nop)
         os.pwrite(memory.fileno(), b"\x01", at)
         session.stop()
         assert os.pread(memory.fileno(), 1, at) == b"\x01"
     check_receipt(session.receipt, victim.pid)
-    rows = code_of_libc(victim.pid)
+    rows = mapped_code(victim.pid, "libc.so.6")
     assert len(rows) == 1 and "rr" not in rows[0][2].split() and rows[0][1], rows
     victim.finish()
 

@@ -11,99 +11,130 @@
 #include "process/proc_status.h"
 #include "search/page_scan.h"
 
-#define PAGE_BYTES 4096u
+#define PAGE_BYTES 4096ull
+#define RUN_BYTES_MAX (4ull << 20)
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4 /* Linux UAPI, linux/mman.h of 5.7 */
 #endif
 
 /* ---- which pages ---- */
 
-static void add_page(struct code_run *runs, unsigned *count, uint64_t page)
-{
-	unsigned at = 0;
+static const enum change_kind kinds[] = { CHANGE_JUMP, CHANGE_ISLAND };
+#define KINDS (sizeof kinds / sizeof *kinds)
 
-	while (at < *count && runs[at].end < page)
-		at++;
-	if (at < *count && runs[at].start <= page && page < runs[at].end)
-		return;
-	if (at < *count && runs[at].end == page) {
-		runs[at].end += PAGE_BYTES;
-	} else if (at < *count && runs[at].start == page + PAGE_BYTES) {
-		runs[at].start = page;
-	} else if (*count < CODE_RUNS_MAX) {
-		memmove(&runs[at + 1], &runs[at], (*count - at) * sizeof *runs);
-		runs[at] = (struct code_run){ page, page + PAGE_BYTES, NULL };
-		++*count;
-	}
-	if (at + 1 < *count && runs[at].end == runs[at + 1].start) {
-		runs[at].end = runs[at + 1].end;
-		memmove(&runs[at + 1], &runs[at + 2], (--*count - at - 1) * sizeof *runs);
-	}
+/* Code of a file that can be set apart, all of it in one mapping; NULL: it is none. Where the stub is, the mapping has
+ * a private copy already. */
+static const struct mapping *mapping_of(const struct session *s, uint64_t start, uint64_t end)
+{
+	const struct mapping *m = maps_find(&s->view.maps, start);
+	const bool is_code = m && m->inode && !m->shared && m->prot == (PROT_READ | PROT_EXEC) && end <= m->end;
+
+	return is_code && (s->view.cave < m->start || s->view.cave >= m->end) ? m : NULL;
 }
 
-/* Runs of pages that jumps lead from, by the table of changes: ascending, apart. */
-static unsigned find_runs(const struct session *s, struct code_run runs[CODE_RUNS_MAX])
+static uint64_t first_page(const struct change *row)
 {
-	const enum change_kind kinds[] = { CHANGE_JUMP, CHANGE_ISLAND };
-	unsigned count = 0;
-
-	for (unsigned kind = 0; kind < sizeof kinds / sizeof *kinds; kind++)
-		for (int i = -1; (i = changes_next(&s->changes, kinds[kind], i)) >= 0;) {
-			const struct change *row = &s->changes.list[i];
-			const uint64_t last = row->address + row->bytes - 1;
-			add_page(runs, &count, row->address & -(uint64_t)PAGE_BYTES);
-			add_page(runs, &count, last & -(uint64_t)PAGE_BYTES);
-		}
-	return count;
+	return row->address & -PAGE_BYTES;
 }
 
-static bool is_code_of_a_file(const struct session *s, const struct code_run *run)
+static uint64_t last_page(const struct change *row)
 {
-	const struct mapping *m = maps_find(&s->view.maps, run->start);
-
-	return m && m->inode && !m->shared && m->prot == (PROT_READ | PROT_EXEC) && run->end <= m->end &&
-	       (s->view.cave < run->start || s->view.cave >= run->end); /* the stub is there, and runs */
+	return (row->address + row->bytes - 1) & -PAGE_BYTES;
 }
 
-/* None of the pages is a private copy. */
-static bool is_of_the_file(struct page_scan *pages, const struct code_run *run)
+/* The run of this mapping, or a new one; NULL: there are too many. */
+static struct code_run *run_in(const struct mapping *m, struct code_runs *runs)
+{
+	for (unsigned i = 0; i < runs->count; i++)
+		if (runs->list[i].start >= m->start && runs->list[i].end <= m->end)
+			return &runs->list[i];
+	if (runs->count == CODE_RUNS_MAX)
+		return NULL;
+	runs->list[runs->count] = (struct code_run){ .start = m->end, .end = m->start };
+	return &runs->list[runs->count++];
+}
+
+static void take_in(const struct session *s, const struct change *row, struct code_runs *runs)
+{
+	const struct mapping *m = mapping_of(s, row->address, row->address + row->bytes);
+	struct code_run *run = m ? run_in(m, runs) : NULL;
+
+	if (run && first_page(row) < run->start)
+		run->start = first_page(row);
+	if (run && last_page(row) + PAGE_BYTES > run->end)
+		run->end = last_page(row) + PAGE_BYTES;
+}
+
+/* By the table of changes. In each mapping one, from the first page with a jump to the last: two that have private
+ * copies could not be joined again, as the kernel keeps an anon_vma for each. */
+static void find_runs(const struct session *s, struct code_runs *runs)
+{
+	for (unsigned kind = 0; kind < KINDS; kind++)
+		for (int i = -1; (i = changes_next(&s->changes, kinds[kind], i)) >= 0;)
+			take_in(s, &s->changes.list[i], runs);
+}
+
+static bool has_jump(const struct session *s, uint64_t page)
+{
+	for (unsigned kind = 0; kind < KINDS; kind++)
+		for (int i = -1; (i = changes_next(&s->changes, kinds[kind], i)) >= 0;)
+			if (first_page(&s->changes.list[i]) == page || last_page(&s->changes.list[i]) == page)
+				return true;
+	return false;
+}
+
+/* Are private copies nowhere but, where they are allowed, on pages with jumps? */
+static bool is_of_the_file(const struct session *s, struct page_scan *pages, const struct code_run *run, bool jumps)
 {
 	for (uint64_t at = run->start; at < run->end;) {
 		if (!page_scan_step(pages, &at, run->end))
 			return false;
 		for (size_t i = 0; i < pages->count; i++)
-			if (!pages->runs[i].file)
-				return false;
+			for (uint64_t page = pages->runs[i].start; page < pages->runs[i].end; page += PAGE_BYTES)
+				if (!pages->runs[i].file && !(jumps && has_jump(s, page)))
+					return false;
 	}
 	return true;
 }
 
+/* An allocator that is found before the C library's was there when the program began. */
 static bool stays_mapped(const struct session *s, const struct code_run *run)
 {
 	const struct elf_module *m = modules_find(&s->view.modules, run->start, true);
 
-	return m && (m == s->view.libc.module || m->is_main);
+	return m && (m == s->view.libc.module || m == s->view.libc.allocator || m->is_main);
 }
 
-/* What the pages hold, to be freed; NULL: they are not to be taken away again. */
+/* Reads the pages with jumps, each to its place; the others are not touched. */
+static bool read_pages(const struct session *s, const struct code_run *run, unsigned char *to)
+{
+	bool all = true;
+
+	for (uint64_t page = run->start; page < run->end && all; page += PAGE_BYTES)
+		if (has_jump(s, page))
+			all = target_read(&s->memory, page, to + (page - run->start), PAGE_BYTES, NULL) == 0;
+	return all;
+}
+
+/* What the pages with jumps hold, to be freed; NULL: they are not to be taken away again. */
 static unsigned char *copy_of(const struct session *s, const struct code_run *run)
 {
-	unsigned char *copy = stays_mapped(s, run) ? malloc(run->end - run->start) : NULL;
-	struct err ignored;
+	unsigned char *copy = stays_mapped(s, run) ? calloc(1, run->end - run->start) : NULL;
 
-	if (copy && target_read(&s->memory, run->start, copy, run->end - run->start, &ignored) < 0) {
-		free(copy);
-		copy = NULL;
-	}
-	return copy;
+	if (!copy || read_pages(s, run, copy))
+		return copy;
+	free(copy);
+	return NULL;
 }
 
-static bool is_as_before(const struct session *s, const struct code_run *run)
+static bool is_as_before(const struct session *s, struct page_scan *pages, const struct code_run *run)
 {
 	const struct mapping *m = maps_find(&s->view.maps, run->start);
-	unsigned char *now = run->copy && m && m->start == run->start && m->end == run->end ? copy_of(s, run) : NULL;
-	const bool same = now && !memcmp(now, run->copy, run->end - run->start);
 
+	if (!run->copy || !m || m->start != run->start || m->end != run->end || !is_of_the_file(s, pages, run, true))
+		return false;
+	unsigned char *now = copy_of(s, run);
+	const bool same = now && !memcmp(now, run->copy, run->end - run->start);
 	free(now);
 	return same;
 }
@@ -124,23 +155,22 @@ static struct stub_call hint_call(const struct code_run *run, int hint)
 		                   .argument = { run->start, run->end - run->start, (uint64_t)hint } };
 }
 
-static int choose_runs(struct session *s, struct err *e)
+static void choose_runs(struct session *s)
 {
-	struct code_run found[CODE_RUNS_MAX];
-	const unsigned count = find_runs(s, found);
+	struct code_runs found = { .count = 0 };
 	struct page_scan pages;
 
-	code_runs_free(&s->code_runs);
-	int rc = count ? page_scan_open(&pages, &s->target, e) : 0;
-	if (rc < 0 || !count)
-		return rc;
-	for (unsigned i = 0; i < count; i++)
-		if (is_code_of_a_file(s, &found[i]) && is_of_the_file(&pages, &found[i])) {
-			found[i].copy = copy_of(s, &found[i]);
-			s->code_runs.list[s->code_runs.count++] = found[i];
-		}
+	find_runs(s, &found);
+	if (!found.count || page_scan_open(&pages, &s->target, NULL) < 0)
+		return;
+	for (unsigned i = 0; i < found.count; i++) {
+		struct code_run *run = &found.list[i];
+		if (run->end - run->start > RUN_BYTES_MAX || !is_of_the_file(s, &pages, run, false))
+			continue;
+		run->copy = copy_of(s, run);
+		s->code_runs.list[s->code_runs.count++] = *run;
+	}
 	page_scan_close(&pages);
-	return 0;
 }
 
 int code_pages_set_apart(struct loan *l, struct err *e)
@@ -149,7 +179,10 @@ int code_pages_set_apart(struct loan *l, struct err *e)
 	struct stub_call calls[CODE_RUNS_MAX];
 
 	_Static_assert(CODE_RUNS_MAX <= SA_CALL_MAX, "calls");
-	if (l->thread->filtered || choose_runs(l->s, e) < 0 || !runs->count)
+	code_runs_free(runs);
+	if (!l->thread->filtered)
+		choose_runs(l->s);
+	if (!runs->count)
 		return 0;
 	for (unsigned i = 0; i < runs->count; i++)
 		calls[i] = hint_call(&runs->list[i], MADV_RANDOM);
@@ -180,21 +213,34 @@ static int join(struct loan *l, const struct code_run *run, bool take_away, stru
 	return remote_call(l->remote, calls, count, l->deadline_ns, e);
 }
 
+static int join_all(struct loan *l, const struct code_runs *runs, struct err *e)
+{
+	struct session *s = l->s;
+	struct page_scan pages;
+	const bool scans = page_scan_open(&pages, &s->target, NULL) == 0, may_take = scans && !has_locked_memory(s);
+	int rc = 0;
+
+	for (unsigned i = 0; i < runs->count && rc == 0; i++) {
+		const struct code_run *run = &runs->list[i];
+		if (mapping_of(s, run->start, run->end))
+			rc = join(l, run, may_take && is_as_before(s, &pages, run), e);
+	}
+	if (scans)
+		page_scan_close(&pages);
+	return rc;
+}
+
 int code_pages_join(struct loan *l, struct err *e)
 {
 	struct session *s = l->s;
 	struct code_runs left = { .count = 0 };
-	int rc = 0;
 
 	if (l->thread->filtered)
 		return 0;
 	if (!s->code_runs.count)
-		left.count = find_runs(s, left.list);
+		find_runs(s, &left);
 	const struct code_runs *runs = s->code_runs.count ? &s->code_runs : &left;
-	const bool may_take = runs->count && !has_locked_memory(s);
-	for (unsigned i = 0; i < runs->count && rc == 0; i++)
-		if (is_code_of_a_file(s, &runs->list[i]))
-			rc = join(l, &runs->list[i], may_take && is_as_before(s, &runs->list[i]), e);
+	int rc = runs->count ? join_all(l, runs, e) : 0;
 	if (rc == 0)
 		changes_end(&s->changes, CHANGE_CODE_PAGES, CHANGE_UNDONE);
 	code_runs_free(&s->code_runs);

@@ -15,11 +15,12 @@
  *   madvise(MADV_NORMAL)       the mapping is one again
  *
  * That is a matter of cost, so wherever something is not as it should be less is done, and the copies stay, which hold
- * what the file does: pages that were private before, or hold something else than then (a uprobe's breakpoint); modules
- * that may go away meanwhile, whose place would then be somebody else's (all but the C library and the program);
- * locked memory, which mremap would unlock; a thread with a seccomp filter, which would be in force if memattach died;
- * kernels before 5.13; sessions whose memattach has died, for which only the hint is taken back. The page of the stub
- * cannot be treated so: the stub would have to run there.
+ * what the file does: pages that were private before, or hold something else than then (a uprobe's breakpoint); a
+ * mapping that holds the stub, which would have to run there; modules that may go away meanwhile, whose place would
+ * then be somebody else's (all but the C library, the allocator in force
+ * and the program); locked memory, which mremap would unlock; a thread
+ * with a seccomp filter, which would be in force if memattach died; kernels before 5.13; sessions whose memattach has
+ * died, for which only the hint is taken back.
  */
 #ifndef MEMATTACH_CODE_PAGES_H
 #define MEMATTACH_CODE_PAGES_H
