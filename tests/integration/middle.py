@@ -8,7 +8,7 @@ MIDDLE = {
     "ways to hook": ("entry_hooks_keep_registers", "entry_held_between_the_jumps_of_free", "vfork_child_at_detach", "static_programs_exact",
                      "linked_allocators_exact"),
     "registers of a borrowed thread": ("flags_and_x87_survive", "restartable_sequences_are_aborted"),
-    "launches": ("launched_from_its_main_on", "launched_ends_as_it_ends", "children_of_a_command"),
+    "launches": ("launched_from_its_main_on", "launched_ends_as_it_ends", "launched_inherits_what_it_would", "children_of_a_command"),
     "ends": ("duration", "recording_stops_when_the_lease_runs_out", "exec_before_detach"),
     "sessions by themselves": ("when_memory_grows", "every_time_after_a_failure"),
     "reports": ("known_heap_exact", "known_heap_64k", "known_heap_text", "read_while_running"),

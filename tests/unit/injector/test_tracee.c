@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -240,6 +241,51 @@ static void test_a_hold_that_ends_late_counts(void **state)
 	close(back);
 }
 
+static int heard;
+
+static void hear(int number)
+{
+	const char byte = (char)number;
+
+	if (write(heard, &byte, 1) != 1)
+		_exit(1);
+}
+
+/* One that was sent to the thread itself stops it before it is stopped as asked: it is delivered all the same. */
+static void test_a_signal_that_is_met_is_delivered(void **state)
+{
+	struct tracee t = { 0 };
+	struct err e;
+	enum tracee_stop stop;
+	int told[2];
+	char byte = 0;
+
+	(void)state;
+	assert_int_equal(pipe(told), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		heard = told[1];
+		signal(SIGUSR2, hear);
+		hear('r');
+		for (;;)
+			pause();
+	}
+	assert_true(pid > 0);
+	assert_int_equal(read(told[0], &byte, 1), 1);
+	assert_int_equal(tracee_seize(&t, pid, pid, false, &e), 0);
+	assert_int_equal(syscall(SYS_tgkill, pid, pid, SIGUSR2), 0);
+	assert_int_equal(tracee_interrupt(&t, clock_monotonic_ns() + 20000000000ull, &stop, &e), 0);
+	tracee_detach(&t);
+	struct pollfd said = { .fd = told[0], .events = POLLIN };
+	assert_int_equal(poll(&said, 1, 20000), 1);
+	assert_int_equal(read(told[0], &byte, 1), 1);
+	assert_int_equal(byte, SIGUSR2);
+	end(pid);
+	close(told[0]);
+	close(told[1]);
+}
+
 /* What is said of one that did not stop: a thread that runs stops at once, so one that could run did not get its turn.
  */
 static void test_the_reason_for_not_stopping_is_told(void **state)
@@ -348,6 +394,7 @@ int main(void)
 		cmocka_unit_test(test_seize_of_a_thread_of_another_tracer_may_be_tried_again),
 		cmocka_unit_test(test_a_thread_that_stops_late_is_let_go),
 		cmocka_unit_test(test_a_hold_that_ends_late_counts),
+		cmocka_unit_test(test_a_signal_that_is_met_is_delivered),
 		cmocka_unit_test(test_the_reason_for_not_stopping_is_told),
 		cmocka_unit_test(test_seize_does_not_wait_for_an_execve_that_waits_for_us),
 	};
