@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from ctypes.util import find_library
 
 from cases_figures import check_exact, known_session
@@ -64,19 +65,18 @@ def mapped_code(pid, library):
              re.search(r"^VmFlags: (.*?) *$", part, re.M)[1]) for part in code]
 
 
-def check_code_is_whole(context, victim, library, most):
+def check_code_is_whole(context, pid, library, most):
     """The pages of a session's jumps are at most so many KiB, and a mapping of their own meanwhile."""
-    before = mapped_code(victim.pid, library)
-    session = Session(context, victim.pid, "--hooks", "entry")
+    before = mapped_code(pid, library)
+    session = Session(context, pid, "--hooks", "entry")
     session.sampled()
-    during = mapped_code(victim.pid, library)
+    during = mapped_code(pid, library)
     session.stop()
-    after = mapped_code(victim.pid, library)
+    after = mapped_code(pid, library)
     assert [copied for _, copied, _ in before] == [0], before
     assert sum(size for size, _, _ in during) == before[0][0], (before, during)
     assert 0 < sum(size for size, copied, _ in during if copied) <= most, during
     assert after == before, (before, during, after)
-    victim.finish()
 
 
 @case()
@@ -85,12 +85,17 @@ def hooked_code_is_that_of_the_file_again(context):
     if tuple(int(n) for n in re.match(r"(\d+)\.(\d+)", os.uname().release).groups()) < (5, 13):
         raise Skip("Linux before 5.13 keeps private copies of pages of code")
     for threads in "1", "4":
-        check_code_is_whole(context, Victim(context, "alloc_loop", threads), "libc.so.6", 64)
+        victim = Victim(context, "alloc_loop", threads)
+        check_code_is_whole(context, victim.pid, "libc.so.6", 64)
+        victim.finish()
     jemalloc = find_library("jemalloc")
     if not jemalloc:
         raise Skip("libjemalloc is not installed")
-    environment = {"LD_PRELOAD": jemalloc}
-    check_code_is_whole(context, Victim(context, "alloc_loop", "2", environment=environment), "libjemalloc.so.2", 1024)
+    program = "print(flush=True)\nwhile True: bytes(100000)"
+    process = context.start([sys.executable, "-c", program], stdout=subprocess.PIPE, env={**os.environ, "LD_PRELOAD": jemalloc})
+    process.stdout.readline()
+    check_code_is_whole(context, process.pid, "libjemalloc.so.2", 1024)
+    assert process.poll() is None
 
 
 @case()
