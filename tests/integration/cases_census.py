@@ -128,6 +128,27 @@ def census_of_jemalloc(context):
 
 
 @case()
+def census_of_musl(context):
+    """Its live blocks are those of the program; groups that lie in slots of others are none."""
+    if not os.path.exists(context.target("other_heap_musl")):
+        raise Skip("musl-gcc is not installed")
+    victim = Victim(context, "other_heap_musl")
+    census, known = json.loads(take(context, victim.pid, "--json")), truth(victim)
+    check_sum(census)
+    heap = census["allocator"]
+    assert (heap["name"], heap["lost_bytes"]) == ("musl", 0), heap
+    assert 0 <= heap["live_blocks"] - known["live_blocks"] <= OWN_BLOCKS, (heap, known)
+    assert known["live_bytes"] <= heap["live_bytes"] <= 1.1 * known["live_bytes"], (heap, known)  # with what rounding adds
+    (row,) = rows(census, "allocator")
+    assert row["resident"] == heap["live_resident"] + heap["freed_resident"] and heap["freed_resident"] > MIB, (row, heap)
+    victim.send("more")
+    victim.wait(r"^MADE$")
+    more = json.loads(take(context, victim.pid, "--json"))["allocator"]
+    assert more["live_blocks"] - heap["live_blocks"] == 1000, (heap, more)
+    victim.finish_by_stdin()
+
+
+@case()
 def census_names_stacks(context):
     """Threads that sleep have their stacks under their names, what they allocated is in arenas."""
     victim = Victim(context, "named_threads")

@@ -8,8 +8,8 @@
 #define LEAF_BYTES (8ull * LEAF_PAGES)
 #define LEAF_SPAN ((uint64_t)LEAF_PAGES * CENSUS_PAGE)
 #define ELEMENTS (CENSUS_PAGE / 8)
-#define SPANS_MAX 64u              /* of those in which there is memory, so many are tried to find the root */
-#define PROOFS 8u                  /* elements that agree; of ten that lead anywhere nine must */
+#define SPANS_MAX 64u /* of those in which there is memory, so many are tried to find the root */
+#define PROOFS 8u     /* elements that agree, or more; of three one may lead elsewhere: what is left of freed extents */
 #define LOOKS_MAX 1000000u         /* at elements, in each module */
 #define SIZE_CLASSES_JEMALLOC 232u /* also what the last page of a large block has for its class */
 
@@ -93,8 +93,8 @@ static bool leaf_agrees(struct jemalloc *j, uint64_t leaf, uint64_t span)
 		const struct page_run *run = &j->memory->pages->runs[i];
 		uint64_t at = run->start > span ? run->start : span;
 		for (; at < run->end && at < span + LEAF_SPAN; at += CENSUS_PAGE) {
-			if (agree == PROOFS * PROOFS || disagree > PROOFS || ++j->looks > LOOKS_MAX)
-				return agree >= PROOFS && disagree * 10 <= agree;
+			if (agree == PROOFS * PROOFS || disagree > 2 * PROOFS || ++j->looks > LOOKS_MAX)
+				return agree >= PROOFS && disagree * 2 <= agree;
 			if (!element_at(j, leaf, at, &element))
 				continue;
 			const bool agrees = extent_at(j, &element, at, &x);
@@ -104,7 +104,7 @@ static bool leaf_agrees(struct jemalloc *j, uint64_t leaf, uint64_t span)
 		if (run->start >= span + LEAF_SPAN)
 			break;
 	}
-	return agree >= PROOFS && disagree * 10 <= agree;
+	return agree >= PROOFS && disagree * 2 <= agree;
 }
 
 static bool is_private(const struct mapping *m)
@@ -162,8 +162,9 @@ static bool find_root(struct jemalloc *j, uint64_t start, uint64_t end, const ui
 }
 
 /* In the data of a module that has as much of it. */
-static bool find(struct jemalloc *j)
+static bool find(void *context)
 {
+	struct jemalloc *j = context;
 	uint64_t spans[SPANS_MAX];
 	const size_t span_count = list_spans(j, spans);
 
@@ -243,12 +244,10 @@ int jemalloc_take(struct other_heap *h, const struct maps *maps, struct census_m
 	struct jemalloc j = { .heap = h, .maps = maps, .memory = memory, .extents = extents };
 	int rc = 0;
 
-	census_memory_refresh(memory);
-	if (!find(&j))
+	if (!other_heap_search(memory, find, &j))
 		return 0;
 	h->name = "jemalloc";
 	h->release = "5.3";
-	census_memory_refresh(memory);
 	for (uint64_t at = j.root; at < j.root + LEAF_BYTES && rc == 0 && !h->over; at += 8) {
 		if (at % CENSUS_PAGE < 8 || at == j.root) {
 			const uint64_t there = resident_pages_next(memory->pages, at);

@@ -2,6 +2,21 @@
 #include "census/heap/other_heap.h"
 
 #include "census/heap/jemalloc.h"
+#include "census/heap/mallocng.h"
+
+#define SEARCH_BYTES (128ull << 20)
+
+bool other_heap_search(struct census_memory *memory, other_heap_find_fn find, void *context)
+{
+	const struct budget whole = memory->budget;
+
+	budget_start(&memory->budget, UINT64_MAX, SEARCH_BYTES);
+	census_memory_refresh(memory);
+	const bool found = find(context);
+	memory->budget = whole;
+	census_memory_refresh(memory);
+	return found;
+}
 
 void other_heap_add(struct other_heap *h, uint64_t size, uint64_t blocks, uint64_t live, uint64_t kept)
 {
@@ -26,6 +41,8 @@ int other_heap_take(struct other_heap *h, const struct maps *maps, struct census
 {
 	*h = (struct other_heap){ 0 };
 	int rc = jemalloc_take(h, maps, memory, extents, e);
+	if (rc == 0 && !h->name)
+		rc = mallocng_take(h, maps, memory, extents, e);
 	extents_sort(extents);
 	return rc;
 }

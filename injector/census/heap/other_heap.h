@@ -28,13 +28,20 @@ struct other_heap {
 	uint64_t live, freed; /* resident bytes */
 	uint64_t lost_bytes;  /* changed while they were read: in neither */
 	bool over;            /* the budget is used up: there may be more */
-	unsigned size_count;
+	unsigned size_count;  /* further sizes are in the sums only */
 	struct other_size sizes[OTHER_SIZES];
 };
 
 /* Looks for each of them, counts, and adds the memory that one has to the extents, which are sorted then. -ENOMEM. */
 int other_heap_take(struct other_heap *h, const struct maps *maps, struct census_memory *memory,
                     struct extents *extents, struct err *e) WARN_UNUSED;
+
+/*
+ * Runs find, which looks for where an allocator begins: in any process, so it has a budget of its own, which leaves
+ * that of the census as it was. False: it was not found.
+ */
+typedef bool (*other_heap_find_fn)(void *context);
+bool other_heap_search(struct census_memory *memory, other_heap_find_fn find, void *context);
 
 /* Blocks of a size, and what is free between them. */
 void other_heap_add(struct other_heap *h, uint64_t size, uint64_t blocks, uint64_t live, uint64_t kept);
