@@ -27,6 +27,7 @@ import waiting
 waiting.use_everywhere()
 
 ADDR_NO_RANDOMIZE = 0x0040000
+VICTIM_NICE = 5  # victims allocate as fast as they can, all at once: memattach and the tests go first, or all takes longer
 KILLS = 12  # of a case that kills memattach at random moments
 DEADLINE = "60s"  # until memattach gives up what should succeed: an attach and a detach fit into PATIENCE
 
@@ -147,6 +148,7 @@ class Victim:
         self.name = os.path.basename(command[-1])
 
         def before_exec():
+            os.nice(VICTIM_NICE)
             if fixed_addresses:
                 ctypes.CDLL(None).personality(ADDR_NO_RANDOMIZE)
 
