@@ -6,10 +6,13 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "maps/maps.h"
+
 #define CODE_RUNS_MAX 16u /* further ones stay in their mapping */
 
 struct code_run {
 	uint64_t start, end;
+	struct mapping file; /* what is mapped there, from start on; without its path */
 	unsigned char *copy; /* what was there; NULL: the private copies are to stay */
 };
 

@@ -3,13 +3,14 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from ctypes.util import find_library
 
 from cases_figures import check_exact, known_session
 from cases_trust import session_over, worth
-from harness import PATIENCE, Session, Victim, case, check_receipt, run_memattach, run_session
+from harness import PATIENCE, Session, Victim, case, check_receipt, cycle, run_memattach, run_session
 from procfs import Skip, read_text
 from reports import analyze
 
@@ -65,8 +66,8 @@ def mapped_code(pid, library):
              re.search(r"^VmFlags: (.*?) *$", part, re.M)[1]) for part in code]
 
 
-def check_code_is_whole(context, pid, library, most):
-    """The pages of a session's jumps are at most so many KiB, and a mapping of their own meanwhile."""
+def check_code_is_whole(context, pid, library, most, copies=False):
+    """The pages of a session's jumps are at most so many KiB, and a mapping of their own meanwhile. copies: they may stay."""
     before = mapped_code(pid, library)
     session = Session(context, pid, "--hooks", "entry")
     session.sampled()
@@ -76,7 +77,18 @@ def check_code_is_whole(context, pid, library, most):
     assert [copied for _, copied, _ in before] == [0], before
     assert sum(size for size, _, _ in during) == before[0][0], (before, during)
     assert 0 < sum(size for size, copied, _ in during if copied) <= most, during
+    if copies:
+        after = [(size, 0, flags) for size, _, flags in after]
     assert after == before, (before, during, after)
+    os.kill(pid, 0)
+
+
+def start_python(context, preload=""):
+    """A program of one thread that allocates."""
+    process = context.start([sys.executable, "-c", "print(flush=True)\nwhile True: bytes(100000)"], stdout=subprocess.PIPE,
+                            env={**os.environ, "LD_PRELOAD": preload})
+    process.stdout.readline()
+    return process.pid
 
 
 @case()
@@ -84,18 +96,14 @@ def hooked_code_is_that_of_the_file_again(context):
     """While jumps are in them, pages of code are a mapping of their own, or else each fork copied all of it; afterwards they are the file's."""
     if tuple(int(n) for n in re.match(r"(\d+)\.(\d+)", os.uname().release).groups()) < (5, 13):
         raise Skip("Linux before 5.13 keeps private copies of pages of code")
-    for threads in "1", "4":
-        victim = Victim(context, "alloc_loop", threads)
-        check_code_is_whole(context, victim.pid, "libc.so.6", 64)
-        victim.finish()
+    victim = Victim(context, "alloc_loop", "2")
+    check_code_is_whole(context, victim.pid, "libc.so.6", 64, copies=True)
+    victim.finish()
+    check_code_is_whole(context, start_python(context), "libc.so.6", 64)
     jemalloc = find_library("jemalloc")
     if not jemalloc:
         raise Skip("libjemalloc is not installed")
-    program = "print(flush=True)\nwhile True: bytes(100000)"
-    process = context.start([sys.executable, "-c", program], stdout=subprocess.PIPE, env={**os.environ, "LD_PRELOAD": jemalloc})
-    process.stdout.readline()
-    check_code_is_whole(context, process.pid, "libjemalloc.so.2", 1024)
-    assert process.poll() is None
+    check_code_is_whole(context, start_python(context, jemalloc), "libjemalloc.so.2", 1024)
 
 
 @case()
@@ -115,6 +123,21 @@ def code_that_others_change_stays_theirs(context):
     check_receipt(session.receipt, victim.pid)
     rows = mapped_code(victim.pid, "libc.so.6")
     assert len(rows) == 1 and "rr" not in rows[0][2].split() and rows[0][1], rows
+    victim.finish()
+
+
+@case()
+def code_that_moves_before_it_is_given_back(context):
+    """A program that moves its code into anonymous memory while a detach waits keeps it: it is no page of a file any more."""
+    victim = Victim(context, "moved_code")
+    session = Session(context, victim.pid, "--hooks", "entry")
+    session.sampled()
+    os.kill(victim.pid, signal.SIGUSR2)
+    check_receipt(session.stop(), victim.pid)
+    victim.wait("^MOVED$")
+    assert not mapped_code(victim.pid, "libc.so.6")
+    victim.rounds_go_on()
+    cycle(context, victim.pid)
     victim.finish()
 
 

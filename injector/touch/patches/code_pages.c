@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 
 #include "base/cleanup.h"
+#include "process/live_thread.h"
 #include "process/proc_status.h"
 #include "search/page_scan.h"
 
@@ -24,9 +25,9 @@ static const enum change_kind kinds[] = { CHANGE_JUMP, CHANGE_ISLAND };
 
 /* Code of a file that can be set apart, all of it in one mapping; NULL: it is none. Where the stub is, the mapping has
  * a private copy already. */
-static const struct mapping *mapping_of(const struct session *s, uint64_t start, uint64_t end)
+static const struct mapping *mapping_of(const struct session *s, const struct maps *maps, uint64_t start, uint64_t end)
 {
-	const struct mapping *m = maps_find(&s->view.maps, start);
+	const struct mapping *m = maps_find(maps, start);
 	const bool is_code = m && m->inode && !m->shared && m->prot == (PROT_READ | PROT_EXEC) && end <= m->end;
 
 	return is_code && (s->view.cave < m->start || s->view.cave >= m->end) ? m : NULL;
@@ -56,7 +57,7 @@ static struct code_run *run_in(const struct mapping *m, struct code_runs *runs)
 
 static void take_in(const struct session *s, const struct change *row, struct code_runs *runs)
 {
-	const struct mapping *m = mapping_of(s, row->address, row->address + row->bytes);
+	const struct mapping *m = mapping_of(s, &s->view.maps, row->address, row->address + row->bytes);
 	struct code_run *run = m ? run_in(m, runs) : NULL;
 
 	if (run && first_page(row) < run->start)
@@ -127,11 +128,17 @@ static unsigned char *copy_of(const struct session *s, const struct code_run *ru
 	return NULL;
 }
 
-static bool is_as_before(const struct session *s, struct page_scan *pages, const struct code_run *run)
+static uint64_t file_offset(const struct mapping *m, const struct code_run *run)
 {
-	const struct mapping *m = maps_find(&s->view.maps, run->start);
+	return m->offset + (run->start - m->start);
+}
 
-	if (!run->copy || !m || m->start != run->start || m->end != run->end || !is_of_the_file(s, pages, run, true))
+/* The same part of the same file is mapped there, alone, and holds the same. */
+static bool is_as_before(const struct session *s, struct page_scan *pages, const struct mapping *m,
+                         const struct code_run *run)
+{
+	if (!run->copy || m->start != run->start || m->end != run->end || !mapping_same_file(m, &run->file) ||
+	    file_offset(m, run) != run->file.offset || !is_of_the_file(s, pages, run, true))
 		return false;
 	unsigned char *now = copy_of(s, run);
 	const bool same = now && !memcmp(now, run->copy, run->end - run->start);
@@ -167,6 +174,9 @@ static void choose_runs(struct session *s)
 		struct code_run *run = &found.list[i];
 		if (run->end - run->start > RUN_BYTES_MAX || !is_of_the_file(s, &pages, run, false))
 			continue;
+		run->file = *maps_find(&s->view.maps, run->start);
+		run->file.path = NULL; /* it goes with the maps */
+		run->file.offset = file_offset(&run->file, run);
 		run->copy = copy_of(s, run);
 		s->code_runs.list[s->code_runs.count++] = *run;
 	}
@@ -213,18 +223,33 @@ static int join(struct loan *l, const struct code_run *run, bool take_away, stru
 	return remote_call(l->remote, calls, count, l->deadline_ns, e);
 }
 
+/* Nobody may map anything there, or write, between the look at the pages and the call that takes them away: the
+ * borrowed thread is the only one. */
+static bool may_take_away(struct loan *l)
+{
+	AUTO_FREE pid_t *tids = NULL;
+	size_t count = 0;
+
+	return l->s->code_runs.count && target_tids(&l->s->target, &tids, &count, ERR_IGNORED) == 0 && count == 1 &&
+	       !has_locked_memory(l->s);
+}
+
+/* A run that is in one mapping with its neighbours was not set apart: the program has a hint of its own there. */
 static int join_all(struct loan *l, const struct code_runs *runs, struct err *e)
 {
 	struct session *s = l->s;
 	struct page_scan pages;
-	const bool scans = page_scan_open(&pages, &s->target, NULL) == 0, may_take = scans && !has_locked_memory(s);
-	int rc = 0;
+	const bool may_take = may_take_away(l), scans = page_scan_open(&pages, &s->target, NULL) == 0;
+	struct maps maps = { 0 };
 
+	int rc = live_thread_maps(&s->target, &maps, e);
 	for (unsigned i = 0; i < runs->count && rc == 0; i++) {
 		const struct code_run *run = &runs->list[i];
-		if (mapping_of(s, run->start, run->end))
-			rc = join(l, run, may_take && is_as_before(s, &pages, run), e);
+		const struct mapping *m = mapping_of(s, &maps, run->start, run->end);
+		if (m && (m->start == run->start || m->end == run->end))
+			rc = join(l, run, scans && may_take && is_as_before(s, &pages, m, run), e);
 	}
+	maps_free(&maps);
 	if (scans)
 		page_scan_close(&pages);
 	return rc;

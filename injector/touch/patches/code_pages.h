@@ -15,12 +15,20 @@
  *   madvise(MADV_NORMAL)       the mapping is one again
  *
  * That is a matter of cost, so wherever something is not as it should be less is done, and the copies stay, which hold
- * what the file does: pages that were private before, or hold something else than then (a uprobe's breakpoint); a
- * mapping that holds the stub, which would have to run there; modules that may go away meanwhile, whose place would
- * then be somebody else's (all but the C library, the allocator in force
- * and the program); locked memory, which mremap would unlock; a thread
- * with a seccomp filter, which would be in force if memattach died; kernels before 5.13; sessions whose memattach has
- * died, for which only the hint is taken back.
+ * what the file does:
+ *
+ *   - processes of several threads: one might map something there, or write, between the look at the pages and the list
+ *     (who forks much has one thread)
+ *   - pages that were private before, are of another file or of none by then (code that the program has moved into huge
+ *     pages), or hold something else than then (a uprobe's breakpoint)
+ *   - a mapping that holds the stub, which would have to run there
+ *   - modules that may go away meanwhile: all but the C library, the allocator in force and the program
+ *   - locked memory, which mremap would unlock
+ *   - a thread with a seccomp filter, which would be in force if memattach died
+ *   - kernels before 5.13
+ *   - sessions whose memattach has died, for which only the hint is taken back
+ *
+ * The file's pages may have to be read again when they are used, as those of any code.
  */
 #ifndef MEMATTACH_CODE_PAGES_H
 #define MEMATTACH_CODE_PAGES_H
