@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -91,6 +92,7 @@ static void start_pair(struct pair *p)
 	assert_int_equal(pipe(ends), 0);
 	p->pid = fork();
 	if (p->pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* after a failed assertion, too */
 		out = ends[1];
 		run_pair(p);
 	}
@@ -170,18 +172,28 @@ static bool first_takes(struct pair p, int code)
 	return taken.tid == p.pid;
 }
 
+/* Where the first thread gets no processor for 30 ms (TAKE_NS of hand_back.c) the other one keeps the signal: so it is
+ * tried some times. Each time it comes once, with the same words. */
+static bool is_handed_back(struct pair p, int code)
+{
+	for (int i = 0; i < 20; i++)
+		if (first_takes(p, code))
+			return true;
+	return false;
+}
+
 static void test_signals_for_the_process_are_handed_back(void **state)
 {
 	const struct pair usual = { .number = SIGUSR1 }, alarm = { .number = SIGALRM }, child = { .number = SIGCHLD },
 			  timer = { .number = SIGUSR1, .timer = true, .clock = CLOCK_MONOTONIC };
 
 	(void)state;
-	assert_true(first_takes(usual, SI_USER));
-	assert_true(first_takes(usual, SI_MESGQ));
-	assert_true(first_takes(alarm, SI_KERNEL));
-	assert_true(first_takes(child, CLD_EXITED));
+	assert_true(is_handed_back(usual, SI_USER));
+	assert_true(is_handed_back(usual, SI_MESGQ));
+	assert_true(is_handed_back(alarm, SI_KERNEL));
+	assert_true(is_handed_back(child, CLD_EXITED));
 	if (access("/proc/self/timers", F_OK) == 0)
-		assert_true(first_takes(timer, SI_TIMER));
+		assert_true(is_handed_back(timer, SI_TIMER));
 }
 
 /* Or may be for it; or the first one does not want them. */
@@ -290,8 +302,12 @@ static void test_job_control_is_kept(void **state)
 	kill(p.pid, SIGSTOP);
 	assert_int_equal(waitid(P_PID, (id_t)p.pid, &info, WSTOPPED), 0);
 	assert_int_equal(tracer_run(stop_in_group_stop, &step), TRACEE_STOP_GROUP);
-	usleep(PERIOD_NS / 1000);
-	assert_int_equal(proc_status_read(status, p.pid, p.other), 0);
+	for (int i = 0; i < 4000; i++) {
+		usleep(PERIOD_NS / 1000);
+		assert_int_equal(proc_status_read(status, p.pid, p.other), 0);
+		if (*proc_status_field(status, "State") == 'T')
+			break;
+	}
 	assert_int_equal(*proc_status_field(status, "State"), 'T');
 	end_pair(&p);
 }
