@@ -113,7 +113,7 @@ static bool read_pages(const struct session *s, const struct code_run *run, unsi
 
 	for (uint64_t page = run->start; page < run->end && all; page += PAGE_BYTES)
 		if (has_jump(s, page))
-			all = target_read(&s->memory, page, to + (page - run->start), PAGE_BYTES, NULL) == 0;
+			all = target_read(&s->memory, page, to + (page - run->start), PAGE_BYTES, ERR_IGNORED) == 0;
 	return all;
 }
 
@@ -168,7 +168,7 @@ static void choose_runs(struct session *s)
 	struct page_scan pages;
 
 	find_runs(s, &found);
-	if (!found.count || page_scan_open(&pages, &s->target, NULL) < 0)
+	if (!found.count || page_scan_open(&pages, &s->target, ERR_IGNORED) < 0)
 		return;
 	for (unsigned i = 0; i < found.count; i++) {
 		struct code_run *run = &found.list[i];
@@ -239,7 +239,7 @@ static int join_all(struct loan *l, const struct code_runs *runs, struct err *e)
 {
 	struct session *s = l->s;
 	struct page_scan pages;
-	const bool may_take = may_take_away(l), scans = page_scan_open(&pages, &s->target, NULL) == 0;
+	const bool may_take = may_take_away(l), scans = page_scan_open(&pages, &s->target, ERR_IGNORED) == 0;
 	struct maps maps = { 0 };
 
 	int rc = live_thread_maps(&s->target, &maps, e);
