@@ -144,7 +144,9 @@ def java_classes_that_come_and_go_get_no_other_names(context):
                                          (700, 20000, "-Xint", "-XX:+UseSerialGC"), (0, 0, "-XX:+UseSerialGC"), (0, 0, "-XX:-TieredCompilation")]:
         victim = storm(context, classes, milliseconds, *options, held=held)
         session = Session(context, victim.pid, "-v", "--max-overhead", "0", rate="1")
+        began = time.monotonic()
         session.sampled(200000)
+        time.sleep(max(0.0, 2.0 - (time.monotonic() - began)))  # names are looked for each half second
         check_receipt(session.stop(), victim.pid)
         end(victim)
         report = analyze(context, session.dump, "--top", "0")

@@ -18,7 +18,7 @@ import time
 from cases_python import PROGRAM, pythons
 from harness import DEADLINE, Session, Victim, case, cycle, log, rootless, run_memattach
 from procfs import Failure, PATIENCE, Skip, describe
-from snapshot import Snapshot, State, check_same, remains, settle
+from snapshot import Snapshot, State, check_same, code_apart, remains, settle
 from harm_redis import RedisUnderLoad
 
 EVERY = 25  # kills between two full comparisons
@@ -35,6 +35,7 @@ class Sufferer:
         self.pid = self.victim.pid
         cycle(context, self.pid)  # what the first dlopen of a process changes by itself
         self.before = Snapshot(self.pid)
+        self.apart = code_apart(self.pid)
         self.state = State(self.pid, looks=20)
         self.cycles, self.kills, self.ended, self.codes_seen = 0, 0, 0, collections.Counter()
         self.named = set()  # addresses of inert trampolines of which memattach has said that they had to stay
@@ -56,6 +57,8 @@ class Sufferer:
         left = [line for line in remains(self.pid) if int(line.split("-")[0], 16) not in self.named]
         if left:
             raise Failure(f"still mapped: {left}")
+        if code_apart(self.pid) - self.apart:
+            raise Failure(f"still apart: {code_apart(self.pid) - self.apart}")
         settle(self.state)
 
     def note_named(self, killed, result):

@@ -257,13 +257,15 @@ def wait_until_born(pid):
 
 
 def remains(pid):
-    """What of memattach is mapped in the process, and code of a file that is in several mappings as if it held jumps."""
-    maps = Maps(pid)
-    ours = [line for line in maps.text() if "memfd:memattach" in line or line.split(" (deleted)")[0].endswith(".dump")]
-    pairs = zip(maps.lines, maps.lines[1:])
-    apart = [f"{b[0]:x}- {b[6]}: apart" for a, b in pairs
-             if a[1] == b[0] and a[2] == b[2] == "r-xp" and a[4:] == b[4:] and a[5] != "0" and a[3] + a[1] - a[0] == b[3]]
-    return ours + apart
+    """What of memattach is mapped in the process."""
+    return [line for line in Maps(pid).text() if "memfd:memattach" in line or line.split(" (deleted)")[0].endswith(".dump")]
+
+
+def code_apart(pid):
+    """Where code of a file is in several mappings, as it is while it holds jumps."""
+    lines = Maps(pid).lines
+    return {(b[0], b[6]) for a, b in zip(lines, lines[1:])
+            if a[1] == b[0] and a[2] == b[2] == "r-xp" and a[4:] == b[4:] and a[5] != "0" and a[3] + a[1] - a[0] == b[3]}
 
 
 def settle(state):
