@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "touch/patches/code_pages.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -239,7 +238,7 @@ static int join_all(struct loan *l, const struct code_runs *runs, struct err *e)
 {
 	struct session *s = l->s;
 	struct page_scan pages;
-	const bool may_take = may_take_away(l), scans = page_scan_open(&pages, &s->target, ERR_IGNORED) == 0;
+	const bool may_take = may_take_away(l) && page_scan_open(&pages, &s->target, ERR_IGNORED) == 0;
 	struct maps maps = { 0 };
 
 	int rc = live_thread_maps(&s->target, &maps, e);
@@ -247,10 +246,10 @@ static int join_all(struct loan *l, const struct code_runs *runs, struct err *e)
 		const struct code_run *run = &runs->list[i];
 		const struct mapping *m = mapping_of(s, &maps, run->start, run->end);
 		if (m && (m->start == run->start || m->end == run->end))
-			rc = join(l, run, scans && may_take && is_as_before(s, &pages, m, run), e);
+			rc = join(l, run, may_take && is_as_before(s, &pages, m, run), e);
 	}
 	maps_free(&maps);
-	if (scans)
+	if (may_take)
 		page_scan_close(&pages);
 	return rc;
 }
