@@ -132,6 +132,7 @@ bool data_symbols_describe(const struct data_symbols *s, uint64_t address, char 
 		snprintf(text, DATA_SYMBOL_NAME, "%.80s (%.40s)", data_symbol_name(s, symbol, name),
 		         elf_module_name(m));
 	else
-		snprintf(text, DATA_SYMBOL_NAME, "%.80s+0x%" PRIx64, elf_module_name(m), address - m->bias);
+		snprintf(text, DATA_SYMBOL_NAME, "%.80s+0x%" PRIx64 " (no name)", elf_module_name(m),
+		         address - m->bias);
 	return true;
 }

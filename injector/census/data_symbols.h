@@ -29,7 +29,8 @@ void data_symbols_free(struct data_symbols *s);
 
 /* The variable that has an address, or NULL. */
 const struct data_symbol *data_symbols_find(const struct data_symbols *s, uint64_t address);
-/* "shop::orders (server)", or "server+0x4040" of a module whose variable is not known. False: it is in no module. */
+/* "shop::orders (server)", or "server+0x4040 (no name)" of a module whose variable is not known. False: it is in no
+ * module. */
 bool data_symbols_describe(const struct data_symbols *s, uint64_t address, char text[DATA_SYMBOL_NAME]);
 /* Its name as people read it. Returns text. */
 const char *data_symbol_name(const struct data_symbols *s, const struct data_symbol *symbol,

@@ -9,23 +9,18 @@
 #include "base/cleanup.h"
 #include "base/grow.h"
 #include "base/size.h"
-#include "base/sorted.h"
-#include "census/data_symbols.h"
-#include "census/type_names.h"
+#include "census/root_names.h"
 
 #define LOOK_WORDS 4u /* of a block: a pointer to a variable says what it is */
 #define HOLDERS_MAX 20000u
 #define PATH_BLOCKS_MAX 100000u
 #define SMALL_BLOCK 4096u
 #define UNIT_BYTES 8u /* of which 2^32 are the most that is told apart */
-#define WORD_BYTES 8u
-#define ARRAY_LEAST 16u
 
 struct summing {
 	struct holders *holders;
 	const struct reach *reach;
-	const struct stack_owners *stacks;
-	struct data_symbols symbols;
+	struct root_names names;
 	uint32_t *below; /* by index: units of a block and of what was reached through it */
 	uint32_t *tags; /* by index: first the holder, then the child through which most was reached, then which path */
 };
@@ -58,33 +53,6 @@ static void add_up(struct summing *s)
 	}
 }
 
-static const char *kind_of(const struct reach *r, uint64_t address, const struct mapping *m)
-{
-	const struct extents *x = &r->heap->extents;
-	const size_t i = extents_from(x, address);
-	struct region region;
-
-	if (i < x->count && x->list[i].start <= address)
-		return x->list[i].kind == REGION_RUNTIME ? x->list[i].name : region_kind_title(x->list[i].kind);
-	return m && region_of_mapping(&region, m) ? region_kind_title(region.kind) : "other memory";
-}
-
-static void describe(const struct summing *s, uint64_t address, char text[DATA_SYMBOL_NAME])
-{
-	const struct mapping *m = maps_find(s->reach->maps, address);
-	const char *thread = m ? stack_owners_name(s->stacks, (size_t)(m - s->reach->maps->list)) : NULL;
-	const char *slash = m ? strrchr(m->path, '/') : NULL;
-
-	if (data_symbols_describe(&s->symbols, address, text))
-		return;
-	if (thread)
-		snprintf(text, DATA_SYMBOL_NAME, "stacks of threads '%s'", thread);
-	else if (m && m->shared && slash)
-		snprintf(text, DATA_SYMBOL_NAME, "%s %.80s", kind_of(s->reach, address, m), slash + 1);
-	else
-		snprintf(text, DATA_SYMBOL_NAME, "%s", kind_of(s->reach, address, m));
-}
-
 /* The holder of this name, which is new or not; all that is beyond what is told apart is one. */
 static int holder_of(struct holders *h, const char *name, uint32_t *number, struct err *e)
 {
@@ -99,21 +67,11 @@ static int holder_of(struct holders *h, const char *name, uint32_t *number, stru
 	return 0;
 }
 
-/* Where no variable is known: many words that follow each other are an array. */
-static uint64_t end_of_array(const struct reach *r, size_t from)
-{
-	size_t i = from;
-
-	while (i + 1 < r->root_count && r->roots[i + 1] - r->roots[i] == WORD_BYTES)
-		i++;
-	return i - from >= ARRAY_LEAST ? r->roots[i] + WORD_BYTES : r->roots[from] + WORD_BYTES;
-}
-
 /* The holder of each root, by the number of its address. */
 static int name_roots(struct summing *s, uint32_t *holder_of_root, struct err *e)
 {
 	const struct reach *r = s->reach;
-	char name[DATA_SYMBOL_NAME];
+	struct root_name name;
 	uint64_t start = 0, end = 0;
 	uint32_t number = 0;
 	int rc = 0;
@@ -121,11 +79,10 @@ static int name_roots(struct summing *s, uint32_t *holder_of_root, struct err *e
 	for (size_t i = 0; i < r->root_count && rc == 0; i++) {
 		const uint64_t address = r->roots[i];
 		if (address < start || address >= end) {
-			const struct data_symbol *variable = data_symbols_find(&s->symbols, address);
-			describe(s, address, name);
-			rc = holder_of(s->holders, name, &number, e);
+			root_names_find(&s->names, i, &name);
+			rc = holder_of(s->holders, name.text, &number, e);
 			start = address;
-			end = variable ? variable->end : end_of_array(r, i);
+			end = name.end;
 		}
 		holder_of_root[i] = number;
 	}
@@ -193,15 +150,14 @@ static void describe_block(const struct summing *s, uint32_t index, char text[12
 		snprintf(text, 128, "%s", size_format((double)bytes, size));
 	if (!census_memory_read(r->memory, b.start, words, have))
 		return;
-	if (type_name_of_vtable(r->memory, words[0], name) || (r->heap->pools.pools && type_name_may_follow(words[0]) &&
-	                                                       type_name_of_python(r->memory, words[1], name))) {
+	if (root_names_of_object(&s->names, words, have / 8, name)) {
 		snprintf(text, 128, "%.100s", name);
 		return;
 	}
 	for (unsigned i = 0; i < LOOK_WORDS; i++) {
-		const struct data_symbol *symbol = data_symbols_find(&s->symbols, words[i]);
+		const struct data_symbol *symbol = data_symbols_find(&s->names.symbols, words[i]);
 		if (symbol && symbol->address == words[i]) {
-			snprintf(text, 128, "block with &%.80s", data_symbol_name(&s->symbols, symbol, name));
+			snprintf(text, 128, "block with &%.80s", data_symbol_name(&s->names.symbols, symbol, name));
 			return;
 		}
 	}
@@ -291,14 +247,14 @@ int holders_take(struct holders *h, const struct reach *r, const struct stack_ow
 {
 	AUTO_FREE uint32_t *below = calloc(r->queued + 1, sizeof *below);
 	AUTO_FREE uint32_t *tags = calloc(r->queued + 1, sizeof *tags);
-	struct summing s = { .holders = h, .reach = r, .stacks = stacks, .below = below, .tags = tags };
+	struct summing s = { .holders = h, .reach = r, .below = below, .tags = tags };
 
 	*h = (struct holders){ 0 };
 	if (!below || !tags)
 		return err_set(e, ENOMEM, "no memory for who holds its blocks");
-	data_symbols_read(&s.symbols, process, r->maps);
+	root_names_open(&s.names, r, stacks, process);
 	int rc = take(&s, shown, e);
-	data_symbols_free(&s.symbols);
+	root_names_close(&s.names);
 	return rc;
 }
 

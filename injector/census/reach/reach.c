@@ -7,6 +7,7 @@
 #include "arch/address_bits.h"
 #include "base/grow.h"
 #include "base/now.h"
+#include "base/sorted.h"
 #include "census/heap/tcache.h"
 #include "host/clocks.h"
 
@@ -114,11 +115,26 @@ static bool add_reached(struct reach *r, uint32_t number, uint64_t address)
 	return true;
 }
 
+/*
+ * A word of malloc's own, in one of its arenas: it leads to chunks that are free, or to the rest at the end, and so to
+ * the ends of blocks that are in front of them, which the program does not know by that.
+ */
+static bool is_of_malloc(const struct reach *r, uint64_t address)
+{
+	const struct glibc_heap *h = &r->heap->glibc;
+	const size_t i = sorted_before(h->arenas, h->arena_count, sizeof *h->arenas, 0, address, 1);
+
+	return h->glibc.layout && (address - h->glibc.main_arena < h->glibc.layout->bytes ||
+	                           (i && address - h->arenas[i - 1] < h->glibc.layout->bytes));
+}
+
 void reach_word(struct reach *r, uint64_t word, uint64_t address)
 {
 	uint32_t number;
 
 	word &= POINTER_MASK;
+	if (!r->in_block && is_of_malloc(r, address))
+		return;
 	if (block_space_near(&r->blocks, word) && block_space_reach(&r->blocks, word, &number) &&
 	    !add_reached(r, number, address))
 		r->over = true;
