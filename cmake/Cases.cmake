@@ -1,11 +1,11 @@
-# memattach_add_cases(RUN STRESS_OPTIONS [LABEL OPTIONS]): one test for each case of the Python files beside RUN, named
+# memattach_add_cases(RUN STRESS_OPTIONS [LABEL OPTIONS]): one test for each case of the Python files in the folders beside RUN, named
 # <first label>_<case>, or <first label>_harm_<case> if harm is among its labels; with LABEL only for those that have it, each
 # with OPTIONS. `RUN --list` is the single list; a file that changes lets CMake
 # look again. Cases with the label alone run while no other test does.
 function(memattach_add_cases run stress_options)
   find_program(PYTHON3 NAMES python3 HINTS /usr/bin REQUIRED)
   get_filename_component(folder ${run} DIRECTORY)
-  file(GLOB files CONFIGURE_DEPENDS ${folder}/*.py)
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS ${folder}/*.py)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${files})
   set(work ${CMAKE_CURRENT_BINARY_DIR}/work)
   file(MAKE_DIRECTORY ${work})

@@ -5,6 +5,7 @@
 Each check prints what is wrong, one line for each finding, and ends with 1; 77 means that it was skipped, with the reason.
 """
 import argparse
+import collections
 import os
 import pathlib
 import re
@@ -38,6 +39,7 @@ FOLDERS = {
     "analyzer": ("census", "stats", "dumps", "input", "debug_info", "symbols", "filter", "python", "java", "report", "output", "text", "json", "html", "exchange", "forms", "live", "."),
     "common": ("base", "files", "sandbox", "stats", "dump"),
 }
+FILES = 30  # of a folder: more are several rooms
 ANYWHERE = {"arch"}  # beside the code that it serves
 # Headers that only define constants and types: no function of theirs can be called by mistake.
 CONSTANTS = re.compile(r"^(errno\.h|elf\.h|linux/.*|asm/.*)$")
@@ -169,7 +171,11 @@ def folder_of(tree, part, path):
 
 
 def check_folders(tree):
-    """An include carries its folder; each folder of a part includes only those before it in FOLDERS; no two headers of a part have one name."""
+    """An include carries its folder; each folder of a part includes only those before it in FOLDERS; no two headers of a part have one name;
+    no folder has more than 30 files, tests included."""
+    for folder, count in sorted(collections.Counter(path.parent for path in tree.files()).items()):
+        if count > FILES:
+            yield f"{tree.name(folder)} has {count} files, more than {FILES}"
     for part in FOLDERS:
         headers = {}
         for path in tree.part_files(part, (".h",)):

@@ -93,7 +93,7 @@ def contracts(tree):
     for name in sorted(rows - there):
         yield f"docs/porting.md has a row for {name}, which does not exist"
     tests = {path.stem for path in (tree.source / "tests").rglob("test_*")} | \
-            {path.stem for path in (tree.source / "tests" / "integration").glob("*.py")}
+            {path.stem for path in (tree.source / "tests" / "integration").rglob("*.py")}
     for row in re.findall(r"^\| `[\w/]+/arch/.*\|$", page, re.M):
         for name in re.findall(r"`((?:test|cases|harm)_\w+)`", row.rsplit("|", 2)[1]):
             if name not in tests:

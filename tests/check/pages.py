@@ -13,8 +13,8 @@ CALL = re.compile(r"^([a-z]\w+)\(\)$")
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 # Names of files that are no files of the tree: of a target, of a user, of other projects.
 OTHERS = re.compile(r"^(heap|report|dhat\.out|memfd|perf|libc|libm|ld|libfoo|libjvm|demo|leak|core|stub|OLD|NEW|FILE|NAME)\b|^/|^\$|^build/|\.(so|dump)\b|^man/.*\*")
-FOLDERS = ("", "injector/", "payload/", "payload/arch/x86_64/", "analyzer/", "common/", "include/", "injector/arch/", "injector/arch/x86_64/", "tests/",
-           "docs/", "analyzer/html/page/")
+FOLDERS = ("", "injector/", "payload/", "payload/arch/x86_64/", "analyzer/", "common/", "include/", "injector/arch/", "injector/arch/x86_64/",
+           "tests/", "tests/targets/", "tests/integration/", "docs/", "analyzer/html/page/")
 UNIT = re.compile(r"\bunit (test_\w+(?:(?:,| and) (?:unit )?test_\w+)*)")
 
 

@@ -57,7 +57,7 @@ def check_sandbox(tree):
                 yield f"{name}:{number}: {starts[1] or starts[2]} outside of {SANDBOX}"
 
 
-# (check, file, what is planted there): each check has to find it.
+# (check, file, what is planted there): each check has to find it. A folder: 31 files are planted there.
 PLANTED = (
     ("touch", "injector/run/steps/attach.c", "int f(void)\n{\n\treturn ptrace(PTRACE_SETREGS, 1, 0, 0);\n}\n"),
     ("touch", "injector/run/steps/attach.c", "int f(void)\n{\n\treturn target_write(&s->writer, CHANGE_PAYLOAD, at, &x, 1, e);\n}\n"),
@@ -73,6 +73,7 @@ PLANTED = (
     ("folders", "injector/maps/maps.c", '#include "target_file.h"\n'),
     ("folders", "injector/maps/maps.c", '#include "touch/changes.h"\n'),
     ("folders", "injector/plans/plan.c", "int x;\n"),
+    ("folders", "tests/unit/many/", "int x;\n"),
     ("guards", "injector/maps/target_file.h", "#ifndef MEMATTACH_A_H\n#define MEMATTACH_A_H\n#endif\n"),
     ("names", "injector/maps/maps.h", "/* It. */\nint read_maps(struct maps *m, struct err *e) WARN_UNUSED;\n"),
     ("names", "injector/maps/maps.h", "struct mapping {\n\tint x;\n};\nstatic inline int mapped(const struct mapping *m)\n{\n\treturn m->x;\n}\n"),
@@ -99,7 +100,8 @@ def plants(tree, checks):
             planted = type(tree)(argparse.Namespace(source=directory, build=directory, cc=tree.cc, program=[]))
             if found := list(checks[name](planted)):
                 yield f"check_{name} finds in a tree without faults: {found}"
-            (root / where).parent.mkdir(parents=True, exist_ok=True)
-            (root / where).write_text(text, encoding="utf-8")
-            if not any(where in finding for finding in checks[name](planted)):
+            for path in [root / where] if not where.endswith("/") else [root / where / f"file{number}.c" for number in range(31)]:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+            if not any(where.rstrip("/") in finding for finding in checks[name](planted)):
                 yield f"check_{name} does not find in {where}: {text!r}"

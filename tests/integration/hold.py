@@ -16,6 +16,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+import folders  # noqa: E402, F401 pylint: disable=unused-import
 import servers  # noqa: E402
 from harm_redis import RedisIdle  # noqa: E402
 from harness import DEADLINE, Context, Victim, run_memattach  # noqa: E402

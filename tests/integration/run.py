@@ -19,17 +19,17 @@ import tempfile
 import traceback
 
 PR_SET_CHILD_SUBREAPER = 36
-HERE = pathlib.Path(__file__).resolve().parent
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(HERE))
 
 import harness  # noqa: E402
+from folders import FOLDERS  # noqa: E402
 from middle import ELSEWHERE, MIDDLE, SANITIZED  # noqa: E402
 
 
 def load(module):
     """The cases of one file, or of all: to read all takes longer than many a case."""
-    for path in sorted([*HERE.glob("cases_*.py"), *HERE.glob("harm_*.py")]):
+    files = (path for folder in FOLDERS for pattern in ("cases_*.py", "harm_*.py") for path in folder.glob(pattern))
+    for path in sorted(files, key=lambda path: path.stem):
         if module in (None, path.stem):
             importlib.import_module(path.stem)
     if module:

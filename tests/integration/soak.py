@@ -21,6 +21,7 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
+import folders  # noqa: E402, F401 pylint: disable=unused-import
 import harm_kills  # noqa: E402
 from harm_kills import (VICTIMS, calls_of, check_kills, kill_at_call, kill_points, random_kills,  # noqa: E402
                         sufferer_of)

@@ -11,7 +11,7 @@ from harness import Lines, PATIENCE, Session, Victim, case, check_receipt, log, 
 from procfs import Skip
 from reports import analyze
 
-TARGETS = pathlib.Path(__file__).resolve().parent.parent / "targets"
+TARGETS = pathlib.Path(__file__).resolve().parents[2] / "targets" / "languages"
 PROGRAM = TARGETS / "JavaWork.java"
 COLLECTORS = ("-XX:+UseG1GC", "-XX:+UseSerialGC")
 NAMED = "DirectByteBuffer.<init>"  # a method of the JDK that is compiled soon

@@ -8,7 +8,7 @@ from harm_disturbance import restartable_sequences_are_aborted
 from harness import UNCHANGED, Victim, case, run_memattach
 from snapshot import Snapshot, check_same
 
-WITHOUT = pathlib.Path(__file__).resolve().parents[1] / "tools" / "without"
+WITHOUT = pathlib.Path(__file__).resolve().parents[2] / "tools" / "without"
 
 
 def older(context, calls):

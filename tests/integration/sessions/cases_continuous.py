@@ -16,9 +16,9 @@ from harness import Victim, case
 from procfs import Failure, PATIENCE, Skip
 from reports import analyze
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "docs" / "examples"
-sys.path.insert(0, str(ROOT / "tests" / "unit" / "analyzer"))
+sys.path.insert(0, str(ROOT / "tests" / "unit" / "analyzer" / "program"))
 from pprof_profile import Profile  # noqa: E402
 
 SAMPLES_MAX, BYTES_MAX = 16000, 4 << 20  # what Pyroscope takes

@@ -14,7 +14,7 @@ import subprocess
 from cases_allocators import doctor
 from harness import PATIENCE, Skip, Snapshot, Victim, case, check_same, log, read_text
 
-PROGRAM = pathlib.Path(__file__).resolve().parent.parent / "targets" / "python_stacks.py"
+PROGRAM = pathlib.Path(__file__).resolve().parents[2] / "targets" / "languages" / "python_stacks.py"
 SHOWN = 64  # PYTHON_PLACES_MAX
 
 

@@ -20,7 +20,7 @@ import hostile_dump as dump
 from check_html import whole
 from html_page import FIGURES, Page
 
-sys.path.append(str(pathlib.Path(__file__).parents[2] / "integration"))
+sys.path.append(str(pathlib.Path(__file__).parents[3] / "integration"))
 from browser import CHROMIUM, Browser, Driven  # noqa: E402
 
 PATIENCE = 300

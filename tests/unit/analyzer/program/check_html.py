@@ -21,7 +21,7 @@ import tempfile
 import hostile_dump as dump
 from html_page import FIGURES, Page
 
-sys.path.append(str(pathlib.Path(__file__).parents[2] / "integration"))
+sys.path.append(str(pathlib.Path(__file__).parents[3] / "integration"))
 from browser import CHROMIUM, Browser, Driven, Shown  # noqa: E402
 
 PATIENCE = 120

@@ -469,8 +469,8 @@ static void test_functions_and_files_match(void **state)
 	report_done(&r);
 	make(&r, &b, (struct report_options){ .symbols = true, .by = BY_LINE });
 	assert_int_equal(r.groups.count, 2);
-	assert_non_null(strstr(r.groups.list[0].name, "/unit/analyzer/test_filters.c:"));
-	assert_says(text_of(&r), " analyzer/test_filters.c:");
+	assert_non_null(strstr(r.groups.list[0].name, "/unit/analyzer/filter/test_filters.c:"));
+	assert_says(text_of(&r), " filter/test_filters.c:");
 	report_done(&r);
 	make(&r, &b, (struct report_options){ .symbols = true, .by = BY_FILE });
 	assert_int_equal(r.groups.count, 1);

@@ -10,7 +10,7 @@ from cases_python import pythons, running
 from harness import Snapshot, Session, Victim, case, check_receipt, check_same, log
 from python_dump import CUT, DEEP, TRUNCATED, PythonDump
 
-TARGETS = pathlib.Path(__file__).resolve().parent.parent / "targets"
+TARGETS = pathlib.Path(__file__).resolve().parents[2] / "targets" / "languages"
 
 
 def blocks_of(context, command, rate="1"):
