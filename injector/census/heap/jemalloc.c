@@ -34,21 +34,23 @@ static uint64_t class_bytes(unsigned size_class)
 	return (group ? 32ull << group : 0) + ((step + 1ull) << ((group ? group : 1) + 3));
 }
 
-/* edata.h: bits of the first word; e_addr, whose offset in its page is chance; e_size_esn. */
+/* edata.h: bits of the first word; e_addr, whose offset in its page is chance; e_size_esn. What the element of a freed
+ * slab says of its class, and that it is one, is from before. */
 bool jemalloc_extent_of(struct jemalloc_extent *x, const struct jemalloc_element *element, const uint64_t words[3])
 {
 	const unsigned state = words[0] >> 17 & 7, size_class = words[0] >> 20 & 255, free = words[0] >> 28 & 1023;
-	const bool slab = words[0] >> 12 & 1;
+	const bool slab = words[0] >> 12 & 1, active = state == ACTIVE;
 	const uint64_t bytes = words[2] & ~(CENSUS_PAGE - 1ull);
 
 	if (state != element->state || slab != element->slab || !bytes ||
-	    (size_class != element->size_class && element->size_class != SIZE_CLASSES_JEMALLOC) || words[1] >> 47 ||
-	    bytes >> 47)
+	    (size_class != element->size_class &&
+	     (active ? element->size_class : size_class) != SIZE_CLASSES_JEMALLOC) ||
+	    words[1] >> 47 || bytes >> 47)
 		return false;
-	*x = (struct jemalloc_extent){ .start = words[1] & ~(CENSUS_PAGE - 1ull), .active = state == ACTIVE };
+	*x = (struct jemalloc_extent){ .start = words[1] & ~(CENSUS_PAGE - 1ull), .active = active };
 	x->end = x->start + bytes;
 	if (!x->active)
-		return !slab;
+		return true;
 	if (size_class >= SIZE_CLASSES_JEMALLOC)
 		return false;
 	x->block_bytes = class_bytes(size_class);

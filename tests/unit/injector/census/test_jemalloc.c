@@ -51,6 +51,8 @@ static void test_jemalloc_reads_slabs_and_large_blocks(void **state)
 	assert_true(agree(&x, element(37, 0, 0), bits(37, 0, 0, 1023), 6 * PAGE) && x.blocks == 1);
 	assert_true(agree(&x, element(232, 0, 0), bits(37, 0, 0, 0), 6 * PAGE) && x.block_bytes == 20480);
 	assert_true(agree(&x, element(232, 1, 0), bits(232, 1, 0, 0), 6 * PAGE) && !x.active);
+	/* What was a slab. */
+	assert_true(agree(&x, element(20, 1, 1), bits(232, 1, 1, 0), PAGE) && !x.active && x.end == ADDRESS + PAGE);
 }
 
 static void test_jemalloc_believes_no_lies(void **state)
@@ -60,6 +62,7 @@ static void test_jemalloc_believes_no_lies(void **state)
 	(void)state;
 	assert_false(agree(&x, element(5, 0, 1), bits(6, 0, 1, 0), PAGE));   /* another class */
 	assert_false(agree(&x, element(5, 1, 1), bits(5, 0, 1, 0), PAGE));   /* another state */
+	assert_false(agree(&x, element(5, 1, 1), bits(6, 1, 1, 0), PAGE));   /* freed, and another class */
 	assert_false(agree(&x, element(5, 0, 0), bits(5, 0, 1, 0), PAGE));   /* a slab or none */
 	assert_false(agree(&x, element(5, 0, 1), bits(5, 0, 1, 0), 0));      /* empty */
 	assert_false(agree(&x, element(5, 0, 1), bits(5, 0, 1, 52), PAGE));  /* more free than there are: 51 of 80 */
