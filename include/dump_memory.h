@@ -17,13 +17,15 @@ enum dump_memory_kind {
 	DUMP_MEMORY_PYTHON = 4,    /* CPython's pools of small objects */
 	DUMP_MEMORY_RUNTIME = 5,   /* the heap of Java, Go or V8, by its name */
 	DUMP_MEMORY_STACKS = 6,    /* of threads that sleep; count: of them */
-	DUMP_MEMORY_ANONYMOUS = 7, /* other private memory: other allocators, stacks of threads that run */
+	DUMP_MEMORY_ANONYMOUS = 7, /* other private memory: allocators that are not known, stacks of threads that run */
 	DUMP_MEMORY_CODE = 8,      /* generated */
 	DUMP_MEMORY_DATA = 9,      /* private copies of pages of files: variables of modules */
 	DUMP_MEMORY_FILES = 10,
 	DUMP_MEMORY_SHARED = 11,   /* memfd, /dev/shm, System V, shared anonymous mappings */
 	DUMP_MEMORY_KERNEL = 12,   /* [vdso] */
 	DUMP_MEMORY_UNKNOWN = 13,  /* of several of these, where there was no time to tell */
+	DUMP_MEMORY_OTHER_LIVE = 14,  /* as LIVE, of another malloc than glibc's, by its name: "jemalloc" */
+	DUMP_MEMORY_OTHER_FREED = 15, /* freed, and kept by that */
 	DUMP_MEMORY_KINDS
 };
 enum dump_memory_moment {
@@ -53,6 +55,7 @@ struct dump_look {
 #define DUMP_LOOK_PAGES_CUT 4u    /* not all pages were looked at: what is there of some mappings is the kernel's sum */
 #define DUMP_LOOK_CONTENT_CUT 8u  /* not all of the anonymous memory was looked into: ANONYMOUS may be any of 1 to 5 */
 #define DUMP_LOOK_NAMES_CUT 16u   /* rows of small parts have no names */
+#define DUMP_LOOK_OTHER 32u       /* what is live in the allocator beside glibc's is known */
 #define DUMP_MEMORY_ROWS_MAX 64u  /* of a look */
 #define DUMP_MEMORY_NAME_MAX 160u /* with its NUL */
 

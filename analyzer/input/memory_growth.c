@@ -10,6 +10,8 @@
 
 #define ROWS_MAX (2 * (DUMP_MEMORY_ROWS_MAX + DUMP_MEMORY_KINDS)) /* more are no rows of memattach's */
 
+#define OTHER_LEAST 1048576.0
+
 /* A name of a kind, at both moments. */
 struct named {
 	uint16_t kind;
@@ -78,6 +80,8 @@ static void merge_into(struct memory_growth *g, enum dump_memory_kind into, enum
 {
 	struct memory_part *a = &g->parts[into], *b = &g->parts[from];
 
+	if (!(b->start > 0) && !(b->end > 0))
+		return;
 	a->start += b->start;
 	a->end += b->end;
 	a->named_growth = 0;
@@ -89,11 +93,13 @@ static void merge_into(struct memory_growth *g, enum dump_memory_kind into, enum
 static void merge_unknown(struct memory_growth *g)
 {
 	static const enum dump_memory_kind of_malloc[] = { DUMP_MEMORY_LIVE, DUMP_MEMORY_FREED };
+	static const enum dump_memory_kind of_other[] = { DUMP_MEMORY_OTHER_LIVE, DUMP_MEMORY_OTHER_FREED };
 	static const enum dump_memory_kind content[] = { DUMP_MEMORY_MALLOC, DUMP_MEMORY_PYTHON, DUMP_MEMORY_RUNTIME };
-	static const enum dump_memory_kind of_process[] = { DUMP_MEMORY_LIVE,      DUMP_MEMORY_FREED,
-		                                            DUMP_MEMORY_MALLOC,    DUMP_MEMORY_PYTHON,
-		                                            DUMP_MEMORY_RUNTIME,   DUMP_MEMORY_STACKS,
-		                                            DUMP_MEMORY_ANONYMOUS, DUMP_MEMORY_CODE };
+	static const enum dump_memory_kind of_process[] = { DUMP_MEMORY_LIVE,       DUMP_MEMORY_FREED,
+		                                            DUMP_MEMORY_MALLOC,     DUMP_MEMORY_PYTHON,
+		                                            DUMP_MEMORY_RUNTIME,    DUMP_MEMORY_STACKS,
+		                                            DUMP_MEMORY_ANONYMOUS,  DUMP_MEMORY_CODE,
+		                                            DUMP_MEMORY_OTHER_LIVE, DUMP_MEMORY_OTHER_FREED };
 	const struct memory_part *unknown = &g->parts[DUMP_MEMORY_UNKNOWN];
 	const bool any_unknown = unknown->start > 0 || unknown->end > 0;
 
@@ -101,6 +107,8 @@ static void merge_unknown(struct memory_growth *g)
 		merge_into(g, DUMP_MEMORY_MALLOC, of_malloc[i]);
 	if (g->malloc_known) /* of one that has a heap by brk(2) and is none of glibc's before or after */
 		merge_into(g, DUMP_MEMORY_LIVE, DUMP_MEMORY_MALLOC);
+	for (size_t i = 0; i < sizeof of_other / sizeof *of_other && !g->allocator_known; i++)
+		merge_into(g, DUMP_MEMORY_ANONYMOUS, of_other[i]);
 	for (size_t i = 0; i < sizeof content / sizeof *content && !g->content_known; i++)
 		merge_into(g, DUMP_MEMORY_ANONYMOUS, content[i]);
 	for (size_t i = 0; i < sizeof of_process / sizeof *of_process && any_unknown; i++)
@@ -123,6 +131,15 @@ static void find_names(struct reading *r)
 	}
 }
 
+/* An allocator that has hardly anything is not found: then there is as little of what it may be in. */
+static bool other_is_known(const struct reading *r, bool end)
+{
+	const struct memory_part *a = &r->growth->parts[DUMP_MEMORY_ANONYMOUS];
+
+	return r->flags[end] & DUMP_LOOK_OTHER || (!(r->flags[end] & (DUMP_LOOK_PAGES_CUT | DUMP_LOOK_CONTENT_CUT)) &&
+	                                           (end ? a->end : a->start) < OTHER_LEAST);
+}
+
 int memory_growth_read(struct memory_growth *g, struct dump *dump)
 {
 	struct reading r = { .growth = g };
@@ -133,6 +150,7 @@ int memory_growth_read(struct memory_growth *g, struct dump *dump)
 	const uint64_t both = r.flags[0] & r.flags[1], any = r.flags[0] | r.flags[1];
 	g->known = r.seen[0] && r.seen[1] && !(any & DUMP_LOOK_FAILED) && r.rows <= ROWS_MAX;
 	g->content_known = !(any & DUMP_LOOK_CONTENT_CUT);
+	g->allocator_known = any & DUMP_LOOK_OTHER && (other_is_known(&r, 0) && other_is_known(&r, 1));
 	g->malloc_known = both & DUMP_LOOK_MALLOC && g->content_known;
 	if (rc == 0) {
 		find_names(&r);
@@ -151,8 +169,11 @@ void memory_growth_add(struct memory_growth *sum, const struct memory_growth *g)
 	sum->swapped_end += g->swapped_end;
 	if (!sum->why[0])
 		memcpy(sum->why, g->why, sizeof sum->why);
+	sum->allocator_known = (sum->allocator_known || !sum->allocator[0]) && (g->allocator_known || !g->allocator[0]);
 	if (!sum->allocator[0])
 		memcpy(sum->allocator, g->allocator, sizeof sum->allocator);
+	else if (g->allocator[0] && strcmp(g->allocator, sum->allocator) != 0)
+		snprintf(sum->allocator, sizeof sum->allocator, "several allocators");
 	for (int k = 0; k < DUMP_MEMORY_KINDS; k++) {
 		struct memory_part *a = &sum->parts[k];
 		const struct memory_part *b = &g->parts[k];

@@ -23,6 +23,7 @@ struct memory_growth {
 	double rss_start, rss_end;
 	double swapped_start, swapped_end;
 	char allocator[DUMP_MEMORY_NAME_MAX]; /* that is used beside glibc's, or "" */
+	bool allocator_known;                 /* what is live in it is told apart; else ANONYMOUS has it */
 	struct memory_part parts[DUMP_MEMORY_KINDS];
 };
 

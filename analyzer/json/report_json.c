@@ -449,6 +449,7 @@ static void put_resident(struct json *j, const struct report *r)
 		json_number(j, "not_attributed_bytes", x->rest);
 		json_bool(j, "malloc_known", x->malloc_known);
 		json_string(j, "allocator", x->allocator[0] ? x->allocator : NULL);
+		json_bool(j, "allocator_known", x->allocator_known);
 		json_string(j, "live", words[x->live]);
 		json_number(j, "beside_low_bytes", x->beside_low);
 		json_number(j, "beside_high_bytes", x->beside_high);

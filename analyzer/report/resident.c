@@ -25,6 +25,8 @@ const char *resident_kind_name(enum dump_memory_kind kind)
 		[DUMP_MEMORY_SHARED] = "shared",
 		[DUMP_MEMORY_KERNEL] = "kernel",
 		[DUMP_MEMORY_UNKNOWN] = "unknown",
+		[DUMP_MEMORY_OTHER_LIVE] = "other-live",
+		[DUMP_MEMORY_OTHER_FREED] = "other-freed",
 	};
 
 	return names[kind];
@@ -58,11 +60,14 @@ void resident_make(struct report_resident *r, const struct recorded_session *ses
 	for (size_t i = 0; i < count; i++) {
 		if (!r->why[0])
 			r->why = sessions[i].memory.why;
-		if (!r->allocator[0])
-			r->allocator = sessions[i].memory.allocator;
+		const char *allocator = sessions[i].memory.allocator;
+		if (allocator[0])
+			r->allocator = !r->allocator[0] || !strcmp(r->allocator, allocator) ? allocator
+			                                                                    : "several allocators";
 	}
 	r->known = sum.known;
 	r->malloc_known = sum.malloc_known;
+	r->allocator_known = sum.allocator_known;
 	r->start = sum.rss_start;
 	r->end = sum.rss_end;
 	r->growth = r->end - r->start;
@@ -117,10 +122,13 @@ void resident_judge(struct report_resident *r, const struct estimate *live, doub
 {
 	/* Where blocks may be: by malloc; by another allocator; of both; and of CPython. What was not told apart may be
 	 * any of these. */
-	static const unsigned places[] = { KIND(LIVE) | KIND(MALLOC), KIND(ANONYMOUS),
-		                           KIND(LIVE) | KIND(MALLOC) | KIND(ANONYMOUS),
-		                           KIND(LIVE) | KIND(MALLOC) | KIND(PYTHON),
-		                           KIND(LIVE) | KIND(MALLOC) | KIND(ANONYMOUS) | KIND(PYTHON) };
+	enum { OF_MALLOC = KIND(LIVE) | KIND(MALLOC), OF_OTHER = KIND(OTHER_LIVE) | KIND(ANONYMOUS) };
+	static const unsigned places[] = { OF_MALLOC,
+		                           KIND(OTHER_LIVE),
+		                           OF_OTHER,
+		                           OF_MALLOC | OF_OTHER,
+		                           OF_MALLOC | KIND(PYTHON),
+		                           OF_MALLOC | OF_OTHER | KIND(PYTHON) };
 	/* … and mappings that were made by hand. */
 	static const unsigned by_hand[] = { KIND(UNKNOWN), KIND(UNKNOWN) | KIND(SHARED),
 		                            KIND(UNKNOWN) | KIND(RUNTIME) | KIND(CODE),
@@ -150,7 +158,8 @@ void resident_judge(struct report_resident *r, const struct estimate *live, doub
 
 double resident_of_allocators(const struct report_resident *r)
 {
-	static const enum dump_memory_kind kinds[] = { DUMP_MEMORY_LIVE, DUMP_MEMORY_MALLOC, DUMP_MEMORY_PYTHON,
+	static const enum dump_memory_kind kinds[] = { DUMP_MEMORY_LIVE,      DUMP_MEMORY_MALLOC,
+		                                       DUMP_MEMORY_PYTHON,    DUMP_MEMORY_OTHER_LIVE,
 		                                       DUMP_MEMORY_ANONYMOUS, DUMP_MEMORY_UNKNOWN };
 	double sum = 0;
 

@@ -34,7 +34,8 @@ struct report_resident {
 	struct resident_term terms[DUMP_MEMORY_KINDS]; /* with a start or an end, those that changed most first */
 	size_t count;
 	double rest;           /* of the growth, in no term */
-	const char *allocator; /* whose blocks the sums do not tell apart, or "" */
+	const char *allocator; /* that is used beside glibc's malloc, or "" */
+	bool allocator_known;  /* its blocks are told apart; else they are in the anonymous memory */
 	enum resident_live live;
 	double beside_low,
 		beside_high; /* LESS: what of the marked terms is not live by samples. MORE: by how much it is more */

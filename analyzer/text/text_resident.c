@@ -22,6 +22,11 @@ static const char *short_name(const char *name, char text[NAME_TEXT])
 	return text;
 }
 
+static bool is_other(enum dump_memory_kind kind)
+{
+	return kind == DUMP_MEMORY_OTHER_LIVE || kind == DUMP_MEMORY_OTHER_FREED;
+}
+
 static const char *what_of(const struct report_resident *r, const struct resident_term *term, char text[WHAT_TEXT])
 {
 	static const char *const words[DUMP_MEMORY_KINDS] = {
@@ -38,14 +43,19 @@ static const char *what_of(const struct report_resident *r, const struct residen
 		[DUMP_MEMORY_SHARED] = "shared memory",
 		[DUMP_MEMORY_KERNEL] = "the kernel's",
 		[DUMP_MEMORY_UNKNOWN] = "several kinds that were not told apart",
+		[DUMP_MEMORY_OTHER_LIVE] = "live in",
+		[DUMP_MEMORY_OTHER_FREED] = "freed, kept by",
 	};
 	char name[NAME_TEXT];
 
 	if (term->kind == DUMP_MEMORY_STACKS)
 		snprintf(text, WHAT_TEXT, "stacks of %.0f %s", term->count_end,
 		         text_plural(term->count_end, "thread", "threads"));
-	else if (term->kind == DUMP_MEMORY_ANONYMOUS && !term->name[0] && r->allocator[0])
+	else if (term->kind == DUMP_MEMORY_ANONYMOUS && !term->name[0] && r->allocator[0] && !r->allocator_known)
 		snprintf(text, WHAT_TEXT, "anonymous memory, of %s and others", short_name(r->allocator, name));
+	else if (is_other(term->kind))
+		snprintf(text, WHAT_TEXT, "%s %s", words[term->kind],
+		         short_name(term->name[0] ? term->name : r->allocator, name));
 	else
 		snprintf(text, WHAT_TEXT, "%s%s%s", words[term->kind], term->name[0] ? " " : "",
 		         short_name(term->name, name));
@@ -64,6 +74,18 @@ static void put_amount(const struct text *t, double value, bool first)
 	        size_format(fabs(value), amount));
 }
 
+/* Is hardly any of what is beside the samples in terms that may also have what was freed? */
+static bool tells_freed(const struct report_resident *r)
+{
+	double unknown = 0;
+
+	for (size_t i = 0; i < r->count; i++)
+		if (r->terms[i].live && r->terms[i].kind != DUMP_MEMORY_LIVE &&
+		    r->terms[i].kind != DUMP_MEMORY_PYTHON && r->terms[i].kind != DUMP_MEMORY_OTHER_LIVE)
+			unknown += r->terms[i].growth;
+	return unknown < r->beside_low / 4;
+}
+
 /* How the stacks are to the terms that may hold what is live, behind the first of them. */
 static void put_live(const struct text *t, double growth)
 {
@@ -77,8 +99,7 @@ static void put_live(const struct text *t, double growth)
 	if (r->live == RESIDENT_LIVE_LESS)
 		fprintf(t->out, " (%s: %s of it; %s%s%s %s)", where, size_format(m->live.value, live), low,
 		        strcmp(low, high) != 0 ? " .. " : "", strcmp(low, high) != 0 ? high : "",
-		        r->malloc_known && !r->allocator[0] ? "not seen, or not in the session"
-		                                            : "freed and kept, or not seen");
+		        tells_freed(r) ? "not seen, or not in the session" : "freed and kept, or not seen");
 	else if (growth - m->live.low > MEMORY_NOISE_BYTES && growth - m->live.low > LEAST_NAMED * growth)
 		fprintf(t->out, " (%s, but for %s at most that may not be in them)", where,
 		        size_format(growth - m->live.low, high));

@@ -158,13 +158,20 @@ static int count_regions(struct looking *l, struct err *e)
 static enum dump_memory_kind kind_of(enum region_kind kind)
 {
 	static const enum dump_memory_kind kinds[REGION_KINDS] = {
-		[REGION_HEAP] = DUMP_MEMORY_MALLOC,         [REGION_ARENA] = DUMP_MEMORY_MALLOC,
-		[REGION_MAPPED] = DUMP_MEMORY_MALLOC,       [REGION_PYTHON] = DUMP_MEMORY_PYTHON,
-		[REGION_RUNTIME] = DUMP_MEMORY_RUNTIME,     [REGION_STACK] = DUMP_MEMORY_STACKS,
-		[REGION_ALLOCATOR] = DUMP_MEMORY_ANONYMOUS, [REGION_ANONYMOUS] = DUMP_MEMORY_ANONYMOUS,
-		[REGION_CODE] = DUMP_MEMORY_CODE,           [REGION_DATA] = DUMP_MEMORY_DATA,
-		[REGION_FILE] = DUMP_MEMORY_FILES,          [REGION_SHARED] = DUMP_MEMORY_SHARED,
-		[REGION_KERNEL] = DUMP_MEMORY_KERNEL,       [REGION_UNKNOWN] = DUMP_MEMORY_UNKNOWN,
+		[REGION_HEAP] = DUMP_MEMORY_MALLOC,
+		[REGION_ARENA] = DUMP_MEMORY_MALLOC,
+		[REGION_MAPPED] = DUMP_MEMORY_MALLOC,
+		[REGION_PYTHON] = DUMP_MEMORY_PYTHON,
+		[REGION_RUNTIME] = DUMP_MEMORY_RUNTIME,
+		[REGION_STACK] = DUMP_MEMORY_STACKS,
+		[REGION_ALLOCATOR] = DUMP_MEMORY_OTHER_LIVE,
+		[REGION_ANONYMOUS] = DUMP_MEMORY_ANONYMOUS,
+		[REGION_CODE] = DUMP_MEMORY_CODE,
+		[REGION_DATA] = DUMP_MEMORY_DATA,
+		[REGION_FILE] = DUMP_MEMORY_FILES,
+		[REGION_SHARED] = DUMP_MEMORY_SHARED,
+		[REGION_KERNEL] = DUMP_MEMORY_KERNEL,
+		[REGION_UNKNOWN] = DUMP_MEMORY_UNKNOWN,
 	};
 
 	return kinds[kind];
@@ -173,7 +180,7 @@ static enum dump_memory_kind kind_of(enum region_kind kind)
 static bool has_names(enum dump_memory_kind kind)
 {
 	return kind == DUMP_MEMORY_RUNTIME || kind == DUMP_MEMORY_ANONYMOUS || kind == DUMP_MEMORY_FILES ||
-	       kind == DUMP_MEMORY_SHARED;
+	       kind == DUMP_MEMORY_SHARED || kind == DUMP_MEMORY_OTHER_LIVE || kind == DUMP_MEMORY_OTHER_FREED;
 }
 
 /* Of a kind and name; without a name where there are too many. NULL: there is no room, which no kind without names
@@ -228,6 +235,28 @@ static void split_malloc(struct looking *l)
 	add_row(l->look, DUMP_MEMORY_FREED, "", &(struct region){ .resident = freed });
 }
 
+/* Of another allocator all extents were counted, on pages that were all found? */
+static bool knows_other(const struct looking *l)
+{
+	return l->heap.other.name && !l->heap.other.over && !l->scan.unfinished_count;
+}
+
+/* What another allocator has: where it is not known how much of that is free it is anonymous memory. */
+static void add_other(struct looking *l, const struct region *r)
+{
+	const uint64_t freed = l->heap.other.freed;
+	struct region live = *r;
+
+	if (!knows_other(l) || freed > r->resident) {
+		add_row(l->look, DUMP_MEMORY_ANONYMOUS, "", r);
+		return;
+	}
+	l->look->look.flags |= DUMP_LOOK_OTHER;
+	live.resident -= freed;
+	add_row(l->look, DUMP_MEMORY_OTHER_LIVE, r->name, &live);
+	add_row(l->look, DUMP_MEMORY_OTHER_FREED, r->name, &(struct region){ .resident = freed });
+}
+
 static int take(struct looking *l, const struct memory_look_wish *wish, struct err *e)
 {
 	const struct region *r;
@@ -255,7 +284,10 @@ static int take(struct looking *l, const struct memory_look_wish *wish, struct e
 		rc = count_regions(l, e);
 	for (size_t i = 0; i < l->regions.count && rc == 0; i++) {
 		r = &l->regions.list[i];
-		add_row(l->look, kind_of(r->kind), r->name, r);
+		if (r->kind == REGION_ALLOCATOR)
+			add_other(l, r);
+		else
+			add_row(l->look, kind_of(r->kind), r->name, r);
 	}
 	return rc;
 }
@@ -278,7 +310,7 @@ int memory_look_take(struct memory_look *look, const struct target *t, const str
 	int rc = take(&l, wish, e);
 	if (rc == 0) {
 		split_malloc(&l);
-		other = census_other_allocator(&l.maps);
+		other = l.heap.other.name ? l.heap.other.name : census_other_allocator(&l.maps);
 		snprintf(look->text, sizeof look->text, "%s", other ? other : "");
 		if (wish->pages)
 			wish->pages(wish->context, &l.scan, &l.maps);

@@ -25,8 +25,9 @@ int census_heap_take(struct census_heap *h, const struct target *t, const struct
                      struct census_memory *memory, census_is_stack_fn is_stack, const void *context,
                      struct err *e) WARN_UNUSED;
 /*
- * The same without a look at each chunk, and at other allocators: of glibc's malloc only how much is free, by its
- * lists. It ends where census_memory_in_time() says so.
+ * The same without a look at each chunk: of glibc's malloc only how much is free, by its lists. It ends where
+ * census_memory_in_time() says so; another allocator has most of the time, and is given up (other.over) where that is
+ * too little.
  */
 struct census_sketch {
 	bool cut; /* there may be more extents than were found */

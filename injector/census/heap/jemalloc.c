@@ -152,7 +152,8 @@ static bool find_root(struct jemalloc *j, uint64_t start, uint64_t end, const ui
 	uint64_t words[ELEMENTS];
 
 	j->looks = 0;
-	for (uint64_t at = resident_pages_next(j->memory->pages, start); at < end && j->looks <= LOOKS_MAX;
+	for (uint64_t at = resident_pages_next(j->memory->pages, start);
+	     at < end && j->looks <= LOOKS_MAX && census_memory_in_time(j->memory);
 	     at = resident_pages_next(j->memory->pages, at + CENSUS_PAGE)) {
 		if (!census_memory_read(j->memory, at, words, sizeof words))
 			continue;
@@ -230,7 +231,8 @@ static int count_leaf(struct jemalloc *j, uint64_t leaf, uint64_t span, struct e
 		struct err ignored;
 		if (at >= leaf + LEAF_BYTES)
 			break;
-		j->heap->over |= budget_work(&j->memory->budget, CENSUS_PAGE, &ignored) < 0;
+		j->heap->over |= budget_work(&j->memory->budget, CENSUS_PAGE, &ignored) < 0 ||
+		                 !census_memory_in_time(j->memory);
 		if (j->heap->over)
 			break;
 		if (census_memory_read(j->memory, at, words, end - at))

@@ -142,7 +142,8 @@ static bool find_in(struct mallocng *m, const struct mapping *data)
 {
 	uint64_t words[WORDS];
 
-	for (uint64_t at = resident_pages_next(m->memory->pages, data->start); at < data->end;
+	for (uint64_t at = resident_pages_next(m->memory->pages, data->start);
+	     at < data->end && census_memory_in_time(m->memory);
 	     at = resident_pages_next(m->memory->pages, at + CENSUS_PAGE))
 		for (unsigned i = 0; i + 1 < WORDS && (i || census_memory_read(m->memory, at, words, sizeof words));
 		     i++)
@@ -181,7 +182,7 @@ int mallocng_take(struct other_heap *h, const struct maps *maps, struct census_m
 	h->name = "musl";
 	h->release = "1.2";
 	for (uint64_t area = m.first; area && rc == 0 && !h->over; area = header[1]) {
-		h->over = budget_work(&memory->budget, CENSUS_PAGE, &ignored) < 0;
+		h->over = budget_work(&memory->budget, CENSUS_PAGE, &ignored) < 0 || !census_memory_in_time(memory);
 		if (!census_memory_read(memory, area, header, sizeof header) || header[0] != m.secret) {
 			h->lost_bytes += CENSUS_PAGE;
 			break;

@@ -36,12 +36,12 @@ void other_heap_add(struct other_heap *h, uint64_t size, uint64_t blocks, uint64
 	h->sizes[i].kept += kept;
 }
 
-int other_heap_take(struct other_heap *h, const struct maps *maps, struct census_memory *memory,
+int other_heap_take(struct other_heap *h, const struct maps *maps, struct census_memory *memory, bool glibc,
                     struct extents *extents, struct err *e)
 {
 	*h = (struct other_heap){ 0 };
 	int rc = jemalloc_take(h, maps, memory, extents, e);
-	if (rc == 0 && !h->name)
+	if (rc == 0 && !h->name && !glibc)
 		rc = mallocng_take(h, maps, memory, extents, e);
 	extents_sort(extents);
 	return rc;

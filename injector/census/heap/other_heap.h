@@ -32,8 +32,11 @@ struct other_heap {
 	struct other_size sizes[OTHER_SIZES];
 };
 
-/* Looks for each of them, counts, and adds the memory that one has to the extents, which are sorted then. -ENOMEM. */
-int other_heap_take(struct other_heap *h, const struct maps *maps, struct census_memory *memory,
+/*
+ * Looks for each of them, counts, and adds the memory that one has to the extents, which are sorted then. glibc: its
+ * malloc was found, so the C library is no other. -ENOMEM.
+ */
+int other_heap_take(struct other_heap *h, const struct maps *maps, struct census_memory *memory, bool glibc,
                     struct extents *extents, struct err *e) WARN_UNUSED;
 
 /*

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The sum of the resident memory in a report: what has grown during a session, by kind, held against what the program says."""
+import json
 import os
 import re
 import shutil
@@ -156,10 +157,50 @@ def resident_memory_of_redis(context):
     check_sum(report)
     jemalloc = "libjemalloc" in read_text(f"/proc/{redis.pid}/maps")
     (part,) = [part for part in report["resident"]["parts"] if part["holds_live"]]
-    assert part["kind"] == ("anonymous" if jemalloc else "malloc-live") and part["growth_bytes"] > 60 * MIB, report["resident"]
-    assert (report["resident"]["allocator"] == "jemalloc") == jemalloc, report["resident"]
+    assert part["kind"] == ("other-live" if jemalloc else "malloc-live") and part["growth_bytes"] > 60 * MIB, report["resident"]
+    assert (report["resident"]["allocator"] == "jemalloc") == jemalloc == report["resident"]["allocator_known"], report["resident"]
     assert "(stacks below" in rss_line(analyze_text(context, session.dump)), report["resident"]
     assert redis.poll() is None
+
+
+JEMALLOC = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
+
+
+@case()
+def resident_memory_of_jemalloc(context):
+    """What is live in another malloc, and what that keeps of what was freed."""
+    if not os.path.exists(JEMALLOC):
+        raise Skip("libjemalloc2 is not installed")
+    victim = Victim(context, "memory_kinds", environment={"LD_PRELOAD": JEMALLOC, "MALLOC_CONF": "dirty_decay_ms:-1"})
+    session = Session(context, victim.pid, "--max-overhead", "off")
+    tell(victim, "live 51", "freed 30")
+    check_receipt(session.stop(), victim.pid)
+    victim.finish_by_stdin()
+    report = analyze(context, session.dump)
+    check_sum(report)
+    assert report["resident"]["allocator_known"] and report["resident"]["allocator"] == "jemalloc", report["resident"]
+    live, freed = parts(report, "other-live")[0], parts(report, "other-freed")[0]
+    assert live["holds_live"] and 50 * MIB <= live["growth_bytes"] <= 53 * MIB and 29 * MIB <= freed["growth_bytes"] <= 32 * MIB, report["resident"]
+    assert re.search(r"= 5[0-3]\.\d MiB live in jemalloc \(stacks below\) \+ (29|3[0-2])\.\d MiB freed, kept by jemalloc", rss_line(analyze_text(context, session.dump)))
+
+
+@case()
+def resident_memory_of_musl(context):
+    """Also where no block is sampled: the rows are those of a census."""
+    if not os.path.exists(context.target("other_heap_musl")):
+        raise Skip("musl-gcc is not installed")
+    victim = Victim(context, "other_heap_musl")
+    session = Session(context, victim.pid)
+    victim.send("more")
+    victim.wait(r"^MADE$")
+    check_receipt(session.stop(), victim.pid)
+    heap = json.loads(subprocess.run([context.memattach, "--census", "--json", "-p", str(victim.pid)], stdout=subprocess.PIPE, check=True).stdout)["allocator"]
+    victim.finish_by_stdin()
+    report = analyze(context, session.dump)
+    check_sum(report)
+    assert report["resident"]["allocator_known"] and report["resident"]["allocator"] == "musl", report["resident"]
+    live, freed = parts(report, "other-live")[0], parts(report, "other-freed")[0]
+    assert (live["end_bytes"], freed["end_bytes"]) == (heap["live_resident"], heap["freed_resident"]), (report["resident"], heap)
 
 
 RESERVED = """

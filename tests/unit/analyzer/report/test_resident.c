@@ -305,6 +305,95 @@ static void test_hostile_rows(void **state)
 	dump_builder_done(&b);
 }
 
+/* Another malloc than glibc's, told apart by both looks, by one, or in one of two processes. */
+static void test_another_allocator(void **state)
+{
+	static const struct row rows[] = { { DUMP_MEMORY_LIVE, 1, 1, NULL },
+		                           { DUMP_MEMORY_OTHER_LIVE, 20, 532, "jemalloc" },
+		                           { DUMP_MEMORY_OTHER_FREED, 10, 70, "jemalloc" },
+		                           { DUMP_MEMORY_ANONYMOUS, 5, 9, NULL } };
+	static const uint64_t both = DUMP_LOOK_MALLOC | DUMP_LOOK_OTHER;
+	struct dump_builder b;
+	struct report r;
+
+	(void)state;
+	build(&b, 512);
+	LOOKS(&b, rows, 36, 612, both, "jemalloc");
+	assert_line(&b, "  RSS           +576 MiB = 512 MiB live in jemalloc (stacks below) + 60.0 MiB freed, kept by "
+	                "jemalloc + 4.00 MiB other");
+	make(&r, &b, (struct report_options){ 0 });
+	assert_says(text_of(&r), "  9.00 MiB  anonymous memory\n");
+	assert_says(json_of(&r), "\"allocator_known\": true,");
+	assert_says(json_of(&r), "\"kind\":\"other-freed\"");
+	assert_true(resident_of_allocators(&r.resident) == 516 * (double)MIB);
+	report_done(&r);
+	dump_builder_done(&b);
+	build(&b, 100);
+	LOOKS(&b, rows, 36, 612, both, "jemalloc");
+	char *line = line_of(&b);
+	assert_non_null(strstr(line, "512 MiB live in jemalloc (stacks below: 100 MiB of it; "));
+	assert_non_null(strstr(line, " not seen, or not in the session)"));
+	free(line);
+	dump_builder_done(&b);
+	/* It was not found at first, among anonymous memory that is little, or is not. */
+	for (uint64_t first = 0; first < 2; first++) {
+		build(&b, 50);
+		dump_builder_memory(&b, DUMP_MEMORY_START, DUMP_MEMORY_ANONYMOUS, first * MIB, "");
+		dump_builder_look(&b, DUMP_MEMORY_START, first * MIB, 0, "jemalloc");
+		dump_builder_memory(&b, DUMP_MEMORY_END, DUMP_MEMORY_OTHER_LIVE, 51 * MIB, "jemalloc");
+		dump_builder_look(&b, DUMP_MEMORY_END, 51 * MIB, DUMP_LOOK_OTHER, "jemalloc");
+		make(&r, &b, (struct report_options){ 0 });
+		assert_true(r.resident.allocator_known == !first);
+		assert_int_equal(r.resident.terms[0].kind, first ? DUMP_MEMORY_ANONYMOUS : DUMP_MEMORY_OTHER_LIVE);
+		report_done(&r);
+		dump_builder_done(&b);
+	}
+	build(&b, 512);
+	LOOKS(&b, rows, 36, 612, DUMP_LOOK_MALLOC, "jemalloc");
+	line = line_of(&b);
+	assert_non_null(strstr(line, "= 576 MiB anonymous memory, of jemalloc and others (stacks below: 512 MiB of it; "
+	                             "64.0 MiB freed and kept, or not seen)"));
+	free(line);
+	dump_builder_done(&b);
+}
+
+/* Two processes with one allocator, and with two. */
+static void test_sums_of_allocators(void **state)
+{
+	static const struct row rows[][2] = {
+		{ { DUMP_MEMORY_OTHER_LIVE, 0, 50, "jemalloc" }, { DUMP_MEMORY_OTHER_FREED, 0, 9, "jemalloc" } },
+		{ { DUMP_MEMORY_OTHER_LIVE, 0, 50, "musl" }, { DUMP_MEMORY_OTHER_FREED, 0, 1, "musl" } }
+	};
+	static const char *const names[] = { "jemalloc", "musl", "" }, *const sums[] = { "several allocators",
+		                                                                         "jemalloc" };
+	struct memory_growth growth[3];
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct dump_builder b;
+		build(&b, 50);
+		if (names[i][0])
+			LOOKS(&b, rows[i], 0, 60, DUMP_LOOK_OTHER, names[i]);
+		else
+			add_looks(&b, NULL, 0, 0, 60, DUMP_LOOK_MALLOC, "");
+		struct dump *dump = open_built(&b);
+		assert_int_equal(memory_growth_read(&growth[i], dump), 0);
+		dump_close(dump);
+		dump_builder_done(&b);
+	}
+	for (int i = 0; i < 2; i++) {
+		struct memory_growth sum = growth[0];
+		memory_growth_add(&sum, &growth[i + 1]);
+		assert_true(sum.allocator_known);
+		assert_string_equal(sum.allocator, sums[i]);
+		assert_true(sum.parts[DUMP_MEMORY_OTHER_LIVE].end == (i ? 50 : 100) * (double)MIB);
+	}
+	growth[1].allocator_known = false;
+	memory_growth_add(&growth[0], &growth[1]);
+	assert_false(growth[0].allocator_known);
+	assert_true(growth[0].parts[DUMP_MEMORY_ANONYMOUS].end == 110 * (double)MIB);
+}
+
 /* Of several processes. */
 static void test_sums_of_processes(void **state)
 {
@@ -383,6 +472,8 @@ int main(void)
 		cmocka_unit_test(test_what_is_not_known_is_summed_up),
 		cmocka_unit_test(test_without_both_looks_the_kernel_speaks),
 		cmocka_unit_test(test_hostile_rows),
+		cmocka_unit_test(test_another_allocator),
+		cmocka_unit_test(test_sums_of_allocators),
 		cmocka_unit_test(test_sums_of_processes),
 		cmocka_unit_test(test_blocks_by_residency),
 	};
