@@ -25,6 +25,8 @@ struct mallocng {
 	struct census_memory *memory;
 	struct extents *extents;
 	uint64_t secret, first; /* first area */
+	unsigned held_count;
+	struct other_size held[OTHER_SIZES]; /* slots that hold groups: no blocks of the program's */
 };
 
 /* meta.h: avail_mask and freed_mask; last_idx of 5 bits, freeable, sizeclass of 6, and the pages of its mapping. */
@@ -77,7 +79,20 @@ static int count_mapped(struct mallocng *m, const struct mallocng_group *g, stru
 	return extents_add(m->extents, &(struct extent){ g->start, g->end, REGION_ALLOCATOR, m->heap->name, 0 }, e);
 }
 
-/* What the outer one has counted as one live block is blocks, and room for more. */
+static void add_held(struct mallocng *m, uint64_t slot_bytes)
+{
+	unsigned i = 0;
+
+	while (i < m->held_count && m->held[i].bytes != slot_bytes)
+		i++;
+	if (i == OTHER_SIZES)
+		return;
+	m->held_count += i == m->held_count;
+	m->held[i].bytes = slot_bytes;
+	m->held[i].blocks++;
+}
+
+/* What the outer one counts as one live block is blocks, and room for more. */
 static void count_inner(struct mallocng *m, const struct mallocng_group *g)
 {
 	const uint64_t bytes = g->used * g->slot_bytes;
@@ -89,7 +104,32 @@ static void count_inner(struct mallocng *m, const struct mallocng_group *g)
 	}
 	const uint64_t free = outer.slot_bytes > bytes ? outer.slot_bytes - bytes : 0;
 	other_heap_add(m->heap, g->slot_bytes, g->used, bytes, free);
-	other_heap_add(m->heap, outer.slot_bytes, (uint64_t)-1, (uint64_t)0 - outer.slot_bytes, 0);
+	add_held(m, outer.slot_bytes);
+}
+
+/*
+ * Takes slots that hold groups from the blocks of their size. A group may come or go between the moments in which it
+ * and the one around it are read: what was not counted there cannot be taken away.
+ */
+static void take_held(struct mallocng *m)
+{
+	struct other_heap *h = m->heap;
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < m->held_count; i++) {
+		const struct other_size *held = &m->held[i];
+		struct other_size *size = other_heap_size(h, held->bytes);
+		const uint64_t blocks = size && size->blocks < held->blocks ? size->blocks : size ? held->blocks : 0;
+		if (size)
+			size->blocks -= blocks;
+		h->live_blocks -= blocks;
+		h->live_bytes -= blocks * held->bytes;
+		h->lost_bytes += (held->blocks - blocks) * held->bytes;
+		bytes += held->blocks * held->bytes;
+	}
+	const uint64_t free = bytes > h->live ? bytes - h->live : 0; /* not there, or not counted as live */
+	h->live -= bytes - free;
+	h->freed -= free < h->freed ? free : h->freed;
 }
 
 static int count_area(struct mallocng *m, uint64_t area, uint32_t slots, struct err *e)
@@ -189,5 +229,6 @@ int mallocng_take(struct other_heap *h, const struct maps *maps, struct census_m
 		}
 		rc = count_area(&m, area, (uint32_t)header[2], e);
 	}
+	take_held(&m);
 	return rc;
 }

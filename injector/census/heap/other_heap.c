@@ -18,22 +18,28 @@ bool other_heap_search(struct census_memory *memory, other_heap_find_fn find, vo
 	return found;
 }
 
+struct other_size *other_heap_size(struct other_heap *h, uint64_t size)
+{
+	for (unsigned i = 0; i < h->size_count; i++)
+		if (h->sizes[i].bytes == size)
+			return &h->sizes[i];
+	return NULL;
+}
+
 void other_heap_add(struct other_heap *h, uint64_t size, uint64_t blocks, uint64_t live, uint64_t kept)
 {
-	unsigned i = 0;
+	struct other_size *s = other_heap_size(h, size);
 
 	h->live_blocks += blocks;
 	h->live_bytes += blocks * size;
 	h->live += live;
 	h->freed += kept;
-	while (i < h->size_count && h->sizes[i].bytes != size)
-		i++;
-	if (i == OTHER_SIZES)
+	if (!s && h->size_count == OTHER_SIZES)
 		return;
-	h->size_count += i == h->size_count;
-	h->sizes[i].bytes = size;
-	h->sizes[i].blocks += blocks;
-	h->sizes[i].kept += kept;
+	s = s ? s : &h->sizes[h->size_count++];
+	s->bytes = size;
+	s->blocks += blocks;
+	s->kept += kept;
 }
 
 int other_heap_take(struct other_heap *h, const struct maps *maps, struct census_memory *memory, bool glibc,

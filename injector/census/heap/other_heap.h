@@ -46,6 +46,8 @@ int other_heap_take(struct other_heap *h, const struct maps *maps, struct census
 typedef bool (*other_heap_find_fn)(void *context);
 bool other_heap_search(struct census_memory *memory, other_heap_find_fn find, void *context);
 
+/* The one of so many bytes that was added; NULL: none. */
+struct other_size *other_heap_size(struct other_heap *h, uint64_t size);
 /* Blocks of a size, and what is free between them. */
 void other_heap_add(struct other_heap *h, uint64_t size, uint64_t blocks, uint64_t live, uint64_t kept);
 
