@@ -129,7 +129,8 @@ static int make_part(struct machine_page *m, size_t number, size_t limit)
 		if (row_of(m, &r->sessions[i], p->kind) == p->row)
 			sessions[count++] = i;
 	name_part(g, &r->sessions[sessions[0]], name);
-	int s = html_part(r, sessions, count, name, (unsigned)number, limit, &p->text, &p->bytes);
+	const struct html_part made = { sessions, count, name, (unsigned)number };
+	int s = html_part_make(&made, r, limit, &p->text, &p->bytes);
 	if (p->text)
 		m->part_of[p->kind][p->row] = (uint32_t)number;
 	return s;

@@ -94,8 +94,7 @@ static int put_part(const struct report *part, const char *name, unsigned number
 	return s;
 }
 
-int html_part(const struct report *r, const size_t *sessions, size_t count, const char *name, unsigned number,
-              size_t limit, char **text, size_t *bytes)
+int html_part_make(const struct html_part *p, const struct report *r, size_t limit, char **text, size_t *bytes)
 {
 	struct report_options options = r->options;
 	struct report part;
@@ -109,10 +108,10 @@ int html_part(const struct report *r, const size_t *sessions, size_t count, cons
 	options.processes = false;
 	options.timeline = options.moments = 0;
 	int s = report_init(&part, &options, ERR_IGNORED);
-	s = s ? s : read_sessions(&part, r, sessions, count, &same);
+	s = s ? s : read_sessions(&part, r, p->sessions, p->count, &same);
 	FILE *out = s || !part.session_count ? NULL : open_memstream(text, bytes);
 	if (out) {
-		s = put_part(&part, name, number, same, limit, out);
+		s = put_part(&part, p->name, p->number, same, limit, out);
 		s = fclose(out) ? -ENOMEM : s;
 	} else if (!s && part.session_count) {
 		s = -ENOMEM;

@@ -5,9 +5,15 @@
 
 #include "report/report.h"
 
-/* sessions: their places in r. The text is to be freed; NULL: nothing of it could be read, or it does not fit into so
- * many bytes. -ENOMEM. */
-int html_part(const struct report *r, const size_t *sessions, size_t count, const char *name, unsigned number,
-              size_t limit, char **text, size_t *bytes) WARN_UNUSED;
+struct html_part {
+	const size_t *sessions; /* their places in the report */
+	size_t count;
+	const char *name;
+	unsigned number;
+};
+
+/* The text is to be freed; NULL: nothing of it could be read, or it does not fit into limit bytes. -ENOMEM. */
+int html_part_make(const struct html_part *p, const struct report *r, size_t limit, char **text,
+                   size_t *bytes) WARN_UNUSED;
 
 #endif

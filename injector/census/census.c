@@ -70,7 +70,8 @@ static int take_heap(struct census *c, const struct census_wish *wish, struct er
 		rc = page_sums_open(&c->sums, &c->pages, e);
 		c->memory.sums = &c->sums;
 	}
-	rc = rc ?: census_heap_take(&c->heap, c->target, &c->maps, &c->memory, is_stack, &c->stacks, e);
+	const struct census_heap_source source = { c->target, &c->maps, &c->memory, is_stack, &c->stacks };
+	rc = rc ?: census_heap_take(&c->heap, &source, e);
 	c->memory.sums = NULL; /* the words that types are known by are not followed */
 	rc = rc ?: block_types_take(&c->types, &c->heap, &c->memory, NULL, NULL, e);
 	c->memory.progress = NULL;

@@ -56,9 +56,10 @@ static int open_memory(struct looking *l, struct err *e)
 
 static int look_at_heap(struct looking *l, struct err *e)
 {
+	const struct census_heap_source source = { l->target, &l->maps, &l->memory, is_stack, &l->stacks };
+
 	int rc = open_memory(l, e);
-	if (rc == 0)
-		rc = census_heap_sketch(&l->heap, l->target, &l->maps, &l->memory, is_stack, &l->stacks, &l->sketch, e);
+	rc = rc ?: census_heap_sketch(&l->heap, &source, &l->sketch, e);
 	if (rc < 0)
 		return rc;
 	l->look->look.flags |= l->sketch.cut ? DUMP_LOOK_CONTENT_CUT : 0;

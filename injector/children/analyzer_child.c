@@ -186,8 +186,7 @@ static int hand_on_rest(const struct analyzer_child *c, struct err *e)
 }
 
 /* Without a pidfd (Linux before 5.3) it is looked for ten times a second. */
-int analyzer_child_await(const struct analyzer_child *c, bool (*waiting)(void *context, double done), void *context,
-                         int *status, struct err *e)
+int analyzer_child_await(const struct analyzer_child *c, const struct patience *patience, int *status, struct err *e)
 {
 	AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
 	uint64_t deadline_ns = clock_monotonic_ns() + c->seconds * 1000000000ull;
@@ -207,7 +206,7 @@ int analyzer_child_await(const struct analyzer_child *c, bool (*waiting)(void *c
 		has_ended |= ended == c->pid;
 		if (ended < 0 && errno != EINTR)
 			return err_sys(e, "memanalyze, which %s, is gone", c->task);
-		bool goes_on = rc == 0 && waiting(context, c->done ? c->done(c->child_context) : 0);
+		bool goes_on = rc == 0 && patience->goes_on(patience->context, c->done ? c->done(c->child_context) : 0);
 		bool stands_still = stopped_ns && !has_ended && clock_monotonic_ns() - stopped_ns > STOPPED_NS;
 		if (goes_on && !stands_still && clock_monotonic_ns() <= deadline_ns)
 			continue;

@@ -14,6 +14,7 @@
 #define MEMATTACH_ANALYZER_CHILD_H
 
 #include "children/report_pipe.h"
+#include "recording/dump_file.h"
 #include "sandbox/rights.h"
 #include "children/symbol_sources.h"
 
@@ -63,12 +64,11 @@ struct analyzer_child {
 };
 
 /*
- * Waits for its end. waiting is called ten times a second with the part that is done, and may give up by returning
- * false: -EINTR. *status is its exit status, of which memanalyze has made one below 125. -ENOEXEC, -EPERM, -EIO: it
- * could not be executed, had too many privileges, or no dump; -ECANCELED: a signal ended it; -ETIMEDOUT, also
- * where it has been stopped for 15 s; what report_pipe_move returns.
+ * Waits for its end, with patience (recording/dump_file.h). *status is its exit status, of which memanalyze has made
+ * one below 125. -ENOEXEC, -EPERM, -EIO: it could not be executed, had too many privileges, or no dump; -ECANCELED: a
+ * signal ended it; -ETIMEDOUT, also where it has been stopped for 15 s; what report_pipe_move returns.
  */
-int analyzer_child_await(const struct analyzer_child *child, bool (*waiting)(void *context, double done), void *context,
-                         int *status, struct err *e) WARN_UNUSED;
+int analyzer_child_await(const struct analyzer_child *child, const struct patience *patience, int *status,
+                         struct err *e) WARN_UNUSED;
 
 #endif

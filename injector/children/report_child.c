@@ -87,7 +87,7 @@ static bool nobody_asks_to_end(void *unused, double done)
 }
 
 static int run(const struct symbol_sources *sources, const struct dump_file *file, const char *name,
-               struct report_pipe *pipe, bool (*waiting)(void *context, double done), void *context, struct err *e)
+               struct report_pipe *pipe, const struct patience *patience, struct err *e)
 {
 	struct analyzer_child child = { .task = "writes it",
 		                        .seconds = file ? REPORT_SECONDS : CHECK_SECONDS,
@@ -109,13 +109,13 @@ static int run(const struct symbol_sources *sources, const struct dump_file *fil
 		return err_sys(e, "no process can be made that writes it");
 	if (pipe)
 		report_pipe_keep_end(pipe);
-	rc = analyzer_child_await(&child, waiting, context, &status, e);
+	rc = analyzer_child_await(&child, patience, &status, e);
 	return rc < 0 ? rc : judge(status, !file, said, e);
 }
 
 int report_child_check(const struct symbol_sources *sources, const char *name, struct err *e)
 {
-	return run(sources, NULL, name, NULL, nobody_asks_to_end, NULL, e);
+	return run(sources, NULL, name, NULL, &(struct patience){ nobody_asks_to_end, NULL }, e);
 }
 
 /* A page of root's is opened in root's browser: whatever has taken the child over, no script comes before the line that
@@ -127,17 +127,17 @@ static bool is_page(const char *name)
 	return ending && (!strcasecmp(ending, ".html") || !strcasecmp(ending, ".htm"));
 }
 
-int report_child_run(const struct symbol_sources *sources, const struct dump_file *file, const char *name, int out,
-                     uint64_t limit, bool (*waiting)(void *context, double done), void *context, struct err *e)
+int report_child_run(const struct symbol_sources *sources, const struct dump_file *file,
+                     const struct report_wanted *report, const struct patience *patience, struct err *e)
 {
 	AUTO_FREE struct report_pipe *pipe = malloc(sizeof *pipe);
 
 	if (!pipe)
 		return err_set(e, ENOMEM, "out of memory");
-	int rc = report_pipe_open(pipe, out, limit, is_page(name) ? HTML_PROLOGUE : "", e);
+	int rc = report_pipe_open(pipe, report->out, report->limit, is_page(report->name) ? HTML_PROLOGUE : "", e);
 	if (rc < 0)
 		return rc;
-	rc = run(sources, file, name, pipe, waiting, context, e);
+	rc = run(sources, file, report->name, pipe, patience, e);
 	report_pipe_close(pipe);
 	return rc;
 }

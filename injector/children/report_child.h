@@ -14,15 +14,19 @@
 #define REPORT_DATA_BYTES (4ull << 30) /* that it may allocate */
 #define REPORT_FILE_BYTES (4ull << 30) /* of a report */
 
+struct report_wanted {
+	const char *name; /* tells the form */
+	int out;          /* where it is written */
+	uint64_t limit;   /* bytes at most */
+};
+
 /* Does the name of the report say its form? -EINVAL, or as report_child_run. */
 int report_child_check(const struct symbol_sources *sources, const char *name, struct err *e) WARN_UNUSED;
 /*
- * Writes the report of the dump in the file to the descriptor out, at most so many bytes; the form is that of its
- * name. waiting: as in symbol_child.h. 0, also for a dump that could be read in part. -errno: what is in out is no
- * whole report.
+ * Writes the report of the dump in the file. 0, also for a dump that could be read in part. -errno: what is in its
+ * descriptor is no whole report.
  */
-int report_child_run(const struct symbol_sources *sources, const struct dump_file *file, const char *name, int out,
-                     uint64_t limit, bool (*waiting)(void *context, double done), void *context,
-                     struct err *e) WARN_UNUSED;
+int report_child_run(const struct symbol_sources *sources, const struct dump_file *file,
+                     const struct report_wanted *report, const struct patience *patience, struct err *e) WARN_UNUSED;
 
 #endif

@@ -77,7 +77,7 @@ static double part_done(void *context)
 	return (double)r.done / (double)r.total;
 }
 
-static int await(pid_t child, int result, bool (*waiting)(void *context, double done), void *context, struct err *e)
+static int await(pid_t child, int result, const struct patience *patience, struct err *e)
 {
 	const struct analyzer_child c = { .pid = child,
 		                          .task = "looks for them",
@@ -86,7 +86,7 @@ static int await(pid_t child, int result, bool (*waiting)(void *context, double 
 		                          .child_context = &result };
 	int status;
 
-	int rc = analyzer_child_await(&c, waiting, context, &status, e);
+	int rc = analyzer_child_await(&c, patience, &status, e);
 	if (rc < 0 || status == 0)
 		return rc;
 	if (status == SYMBOL_REQUEST_UNKNOWN)
@@ -126,8 +126,7 @@ static int take_result(int result, uint64_t max_bytes, struct dump_symbols **sym
 }
 
 int symbol_child_run(const struct symbol_sources *s, const struct dump_file *file, uint64_t max_bytes,
-                     bool (*waiting)(void *context, double done), void *context, struct dump_symbols **symbols,
-                     enum symbol_map *map, struct err *e)
+                     const struct patience *patience, struct symbol_answer *answer, struct err *e)
 {
 	struct symbol_result head = { 0 };
 
@@ -145,8 +144,8 @@ int symbol_child_run(const struct symbol_sources *s, const struct dump_file *fil
 		be_child(s, file, result, max_bytes);
 	if (child < 0)
 		return err_sys(e, "no process can be made that looks for them");
-	int rc = await(child, result, waiting, context, e);
+	int rc = await(child, result, patience, e);
 	if (whole_io_pread(result, &head, sizeof head, 0))
-		*map = head.map;
-	return rc < 0 ? rc : take_result(result, max_bytes, symbols, e);
+		answer->map = head.map;
+	return rc < 0 ? rc : take_result(result, max_bytes, &answer->symbols, e);
 }

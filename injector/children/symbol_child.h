@@ -14,14 +14,17 @@
 #define SYMBOL_END_SECONDS 60u         /* … and by then it is killed */
 #define SYMBOL_DATA_BYTES (2ull << 30) /* what reads a file may have of them: analyzer/debug_info/jail.h */
 
+struct symbol_answer {
+	struct dump_symbols *symbols; /* to be freed */
+	enum symbol_map map;          /* what became of perf-PID.map */
+};
+
 /*
- * Names the frames of the dump in the file. max_bytes: of the names. *symbols is to be freed. waiting is called ten
- * times a second with the part that is done, and may give up by returning false: -EINTR. *map is what became of
- * perf-PID.map, if the child came so far.
+ * Names the frames of the dump in the file. max_bytes: of the names. The answer's map is set, if the child came so far,
+ * also where that fails.
  */
 int symbol_child_run(const struct symbol_sources *sources, const struct dump_file *file, uint64_t max_bytes,
-                     bool (*waiting)(void *context, double done), void *context, struct dump_symbols **symbols,
-                     enum symbol_map *map, struct err *e) WARN_UNUSED;
+                     const struct patience *patience, struct symbol_answer *answer, struct err *e) WARN_UNUSED;
 /* Why it names nothing; NULL: it does, or there is none. */
 const char *symbol_child_refused_map(enum symbol_map map);
 

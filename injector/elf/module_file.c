@@ -66,18 +66,26 @@ int module_file_read(const struct module_file *f, uint64_t address, void *buffer
 
 #define CODE_PIECE (1u << 20)
 
+struct code_reader {
+	const struct module_file *file;
+	size_t overlap;
+	module_code_fn fn;
+	void *context;
+	uint8_t *piece;
+	bool missed;
+};
+
 /* One executable segment. */
-static int read_code(const struct module_file *f, uint64_t start, uint64_t end, size_t overlap, uint8_t *piece,
-                     module_code_fn fn, void *context, bool *missed)
+static int read_code(struct code_reader *r, uint64_t start, uint64_t end)
 {
 	int rc = 0;
 
-	for (uint64_t at = start; at < end && rc == 0; at += CODE_PIECE - overlap) {
+	for (uint64_t at = start; at < end && rc == 0; at += CODE_PIECE - r->overlap) {
 		size_t bytes = end - at < CODE_PIECE ? end - at : CODE_PIECE;
-		if (module_file_read(f, at, piece, bytes, ERR_IGNORED) == 0)
-			rc = fn(context, piece, bytes, at);
+		if (module_file_read(r->file, at, r->piece, bytes, ERR_IGNORED) == 0)
+			rc = r->fn(r->context, r->piece, bytes, at);
 		else
-			*missed = true;
+			r->missed = true;
 	}
 	return rc;
 }
@@ -86,7 +94,7 @@ int module_file_code(const struct module_file *f, size_t overlap, module_code_fn
 {
 	const struct elf_module *m = f->module;
 	AUTO_FREE uint8_t *piece = malloc(CODE_PIECE);
-	bool missed = false;
+	struct code_reader r = { f, overlap, fn, context, piece, false };
 	int rc = 0;
 
 	if (!piece)
@@ -96,9 +104,9 @@ int module_file_code(const struct module_file *f, size_t overlap, module_code_fn
 		uint64_t start = m->bias + p->p_vaddr, end = start + p->p_filesz;
 
 		if (p->p_type == PT_LOAD && p->p_flags & PF_X && start >= m->exec_start && end <= m->exec_end)
-			rc = read_code(f, start, end, overlap, piece, fn, context, &missed);
+			rc = read_code(&r, start, end);
 	}
-	return rc == 0 && missed ? err_set(e, EIO, "code of %s cannot be read", elf_module_name(m)) : rc;
+	return rc == 0 && r.missed ? err_set(e, EIO, "code of %s cannot be read", elf_module_name(m)) : rc;
 }
 
 /* The section's contents, decompressed; belongs to elf. */

@@ -10,18 +10,7 @@
 #include "base/grow.h"
 #include "host/say.h"
 
-struct chooser {
-	struct entry_hooks *h;
-	const struct allocators *found;
-	const struct modules *modules;
-	const struct libc *libc;
-	const struct target_memory *memory;
-	enum hooks_mode mode;
-	const struct got_plan *plan;
-	uint64_t stored;
-};
-
-static const struct elf_module *module_of(const struct chooser *c, const struct allocator *a)
+static const struct elf_module *module_of(const struct entry_hooks_input *c, const struct allocator *a)
 {
 	return &c->modules->list[a->module];
 }
@@ -79,7 +68,7 @@ static bool is_called(const struct allocator *a)
 	return a->got_entries || a->direct_calls || a->address_taken || a->in_force;
 }
 
-static bool has_function(const struct chooser *c, const struct allocator *a, uint64_t address)
+static bool has_function(const struct entry_hooks_input *c, const struct allocator *a, uint64_t address)
 {
 	for (size_t i = a->first; address && i < a->first + a->count; i++)
 		if (c->found->functions[i].address == address)
@@ -88,7 +77,7 @@ static bool has_function(const struct chooser *c, const struct allocator *a, uin
 }
 
 /* Does a GOT entry that may be copied lead to it? */
-static bool escapes(const struct chooser *c, const struct allocator *a)
+static bool escapes(const struct entry_hooks_input *c, const struct allocator *a)
 {
 	for (size_t i = 0; i < c->plan->entry_count; i++)
 		if (c->plan->entries[i].escapes && has_function(c, a, c->plan->entries[i].original))
@@ -96,7 +85,7 @@ static bool escapes(const struct chooser *c, const struct allocator *a)
 	return false;
 }
 
-static bool is_wanted(const struct chooser *c, const struct allocator *a)
+static bool is_wanted(const struct entry_hooks_input *c, const struct allocator *a)
 {
 	if (a->family == FAMILY_GIVEN)
 		return true;
@@ -118,15 +107,15 @@ static bool is_left_out(const struct allocator_function *fn, const struct libc *
 
 /* What passes everything on is not hooked, but for a pool that takes each block from malloc: it is what was asked for.
  */
-static bool is_hooked(const struct chooser *c, const struct allocator_function *fn)
+static bool is_hooked(const struct entry_hooks_input *c, const struct allocator_function *fn)
 {
 	return (fn->layer != LAYER_WRAPPER || fn->like.family == FAMILY_GIVEN) && !is_left_out(fn, c->libc);
 }
 
-static int say_left_out(const struct chooser *c, const struct allocator *a, const struct allocator_function *fn,
-                        struct err *e)
+static int say_left_out(struct entry_hooks *h, const struct entry_hooks_input *c, const struct allocator *a,
+                        const struct allocator_function *fn, struct err *e)
 {
-	return entry_hooks_note(c->h, e,
+	return entry_hooks_note(h, e,
 	                        "%s in %s is not hooked (it may throw, and no unwinder knows a payload that is not "
 	                        "loaded by dlopen): its calls are not seen",
 	                        fn->name, elf_module_name(module_of(c, a)));
@@ -175,8 +164,8 @@ const char *entry_hook_make(struct entry_hook *hook, const struct allocator_func
 	return crosses_line(fn);
 }
 
-static int add_hook(const struct chooser *c, const struct allocator *a, const struct allocator_function *fn,
-                    struct err *e)
+static int add_hook(struct entry_hooks *h, const struct entry_hooks_input *c, const struct allocator *a,
+                    const struct allocator_function *fn, struct err *e)
 {
 	const uint64_t quiet = libc_loads_payload(c->libc) ? 0 : fn->quiet;
 	struct entry_hook hook;
@@ -186,25 +175,25 @@ static int add_hook(const struct chooser *c, const struct allocator *a, const st
 	hook.outer = fn->layer == LAYER_WRAPPER || (fn->layer == LAYER_MIXED && !quiet);
 	hook.quiet = quiet;
 	hook.quiet_aligned = fn->quiet_aligned;
-	c->h->asks_usable &= !hook.keeps;
-	return entry_hooks_add(c->h, &hook, e);
+	h->asks_usable &= !hook.keeps;
+	return entry_hooks_add(h, &hook, e);
 }
 
-static int add_allocator(const struct chooser *c, const struct allocator *a, struct err *e)
+static int add_allocator(struct entry_hooks *h, const struct entry_hooks_input *c, const struct allocator *a,
+                         struct err *e)
 {
-	struct entry_hooks *h = c->h;
 	size_t length = strlen(h->text);
 	int rc = 0;
 
 	for (size_t i = a->first; i < a->first + a->count && rc == 0; i++) {
 		const struct allocator_function *fn = &c->found->functions[i];
 		if (is_left_out(fn, c->libc)) {
-			rc = say_left_out(c, a, fn, e);
+			rc = say_left_out(h, c, a, fn, e);
 			continue;
 		}
 		rc = add_covered(h, fn->address, e);
 		if (rc == 0 && is_hooked(c, fn))
-			rc = add_hook(c, a, fn, e);
+			rc = add_hook(h, c, a, fn, e);
 	}
 	snprintf(h->text + length, sizeof h->text - length, "%s%s%s%s", length ? ", " : "", a->name,
 	         a->version[0] ? " " : "", a->version);
@@ -213,7 +202,7 @@ static int add_allocator(const struct chooser *c, const struct allocator *a, str
 }
 
 /* 1: it can be hooked. *why: else, names a function. */
-static int can_be_hooked(const struct chooser *c, const struct allocator *a, char *why, size_t size)
+static int can_be_hooked(const struct entry_hooks_input *c, const struct allocator *a, char *why, size_t size)
 {
 	unsigned hooked = 0;
 
@@ -237,7 +226,7 @@ static int by_address(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-static int choose(const struct chooser *c, struct err *e)
+static int choose(struct entry_hooks *h, const struct entry_hooks_input *c, struct err *e)
 {
 	char why[160];
 	int rc = 0;
@@ -247,30 +236,26 @@ static int choose(const struct chooser *c, struct err *e)
 		if (!is_wanted(c, a))
 			continue;
 		if (can_be_hooked(c, a, why, sizeof why))
-			rc = add_allocator(c, a, e);
+			rc = add_allocator(h, c, a, e);
 		else if (a->family == FAMILY_GIVEN || (c->mode == HOOKS_ENTRY && a->in_force))
 			rc = err_set(e, ENOTSUP, "%s in %s cannot be hooked at its entries (%s); nothing was changed",
 			             a->name, elf_module_name(module_of(c, a)), why);
 		else
 			rc = entry_hooks_note(
-				c->h, e,
+				h, e,
 				"%s in %s cannot be hooked at its entries (%s): only calls through GOT entries are "
 				"seen",
 				a->name, elf_module_name(module_of(c, a)), why);
 	}
-	if (rc == 0 && c->mode == HOOKS_ENTRY && c->h->count == 0)
+	if (rc == 0 && c->mode == HOOKS_ENTRY && h->count == 0)
 		rc = err_set(e, ENOTSUP, "no allocator was found whose entries could be hooked; nothing was changed");
 	return rc;
 }
 
-int entry_hooks_choose(struct entry_hooks *h, const struct allocators *found, const struct modules *modules,
-                       const struct libc *libc, const struct target_memory *memory, enum hooks_mode mode,
-                       const struct got_plan *plan, uint64_t stored, struct err *e)
+int entry_hooks_choose(struct entry_hooks *h, const struct entry_hooks_input *in, struct err *e)
 {
-	const struct chooser c = { h, found, modules, libc, memory, mode, plan, stored };
-
 	*h = (struct entry_hooks){ .asks_usable = true };
-	int rc = choose(&c, e);
+	int rc = choose(h, in, e);
 	if (h->covered_count)
 		qsort(h->covered, h->covered_count, sizeof *h->covered, by_address);
 	if (rc < 0)

@@ -54,13 +54,17 @@ struct entry_hooks {
 	                     no hook keeps registers, which malloc_usable_size may change */
 };
 
-/*
- * -ENOTSUP with HOOKS_ENTRY: none can be hooked, the text says why. entry_hooks_free afterwards. plan: its GOT entries.
- * stored: an allocation function whose address the program has stored (stored_pointers.h), 0 none.
- */
-int entry_hooks_choose(struct entry_hooks *h, const struct allocators *found, const struct modules *modules,
-                       const struct libc *libc, const struct target_memory *memory, enum hooks_mode mode,
-                       const struct got_plan *plan, uint64_t stored, struct err *e) WARN_UNUSED;
+struct entry_hooks_input {
+	const struct allocators *found;
+	const struct modules *modules;
+	const struct libc *libc;
+	enum hooks_mode mode;
+	const struct got_plan *plan; /* its GOT entries */
+	uint64_t stored; /* an allocation function whose address the program has stored (stored_pointers.h), 0 none */
+};
+
+/* -ENOTSUP with HOOKS_ENTRY: none can be hooked, the text says why. entry_hooks_free afterwards. */
+int entry_hooks_choose(struct entry_hooks *h, const struct entry_hooks_input *in, struct err *e) WARN_UNUSED;
 void entry_hooks_free(struct entry_hooks *h);
 /* Adds a line to h->notes. */
 int entry_hooks_note(struct entry_hooks *h, struct err *e, const char *format, ...)

@@ -12,10 +12,7 @@
 #define WANTED_MAX 256u
 
 struct search {
-	const struct maps *maps;
-	const struct modules *modules;
-	const struct libc *libc;
-	const struct got_plan *plan;
+	const struct stored_pointers_input *in;
 	uint64_t wanted[WANTED_MAX]; /* sorted */
 	size_t wanted_count;
 	uint64_t cpu_end_ns;
@@ -32,8 +29,8 @@ static int by_address(const void *a, const void *b)
 
 static void collect(struct search *q)
 {
-	for (size_t i = 0; i < q->plan->route_count && q->wanted_count < WANTED_MAX; i++) {
-		const struct entry_route *r = &q->plan->routes[i];
+	for (size_t i = 0; i < q->in->plan->route_count && q->wanted_count < WANTED_MAX; i++) {
+		const struct entry_route *r = &q->in->plan->routes[i];
 		if (r->hooked && listed_hook_group(r->hook) == GROUP_MALLOC)
 			q->wanted[q->wanted_count++] = r->original;
 	}
@@ -50,15 +47,15 @@ static bool is_over(void *context)
 /* A word that will be patched, or one of the modules whose pointers are known. */
 static bool is_known(const struct search *q, uint64_t at)
 {
-	const struct elf_module *m = modules_find(q->modules, at, false);
+	const struct elf_module *m = modules_find(q->in->modules, at, false);
 
-	if (m && (m == q->libc->module || m == modules_loader(q->modules)))
+	if (m && (m == q->in->libc->module || m == modules_loader(q->in->modules)))
 		return true;
-	for (size_t i = 0; i < q->plan->entry_count; i++)
-		if (q->plan->entries[i].address == at)
+	for (size_t i = 0; i < q->in->plan->entry_count; i++)
+		if (q->in->plan->entries[i].address == at)
 			return true;
-	for (size_t i = 0; i < q->plan->refusal_count; i++)
-		if (q->plan->refusals[i].address == at)
+	for (size_t i = 0; i < q->in->plan->refusal_count; i++)
+		if (q->in->plan->refusals[i].address == at)
 			return true;
 	return false;
 }
@@ -94,13 +91,13 @@ static bool is_ours(const struct mapping *m)
 /* Data of trampolines and of a payload that had to stay come after their code. */
 static bool is_our_data(const struct search *q, const struct mapping *m)
 {
-	return is_ours(m) || (!m->path[0] && m > q->maps->list && m[-1].end == m->start && is_ours(m - 1));
+	return is_ours(m) || (!m->path[0] && m > q->in->maps->list && m[-1].end == m->start && is_ours(m - 1));
 }
 
 /* One that the C library made has a guard below it. */
 static bool may_be_stack(const struct search *q, const struct mapping *m)
 {
-	const struct mapping *below = m > q->maps->list ? m - 1 : NULL;
+	const struct mapping *below = m > q->in->maps->list ? m - 1 : NULL;
 
 	return !strncmp(m->path, "[stack", 6) || (!m->path[0] && below && below->end == m->start && below->prot == 0);
 }
@@ -113,23 +110,21 @@ static bool is_searched(void *context, const struct mapping *m)
 	       !is_our_data(q, m) && !may_be_stack(q, m);
 }
 
-int stored_pointers_find(const struct target *t, const struct target_memory *memory, const struct maps *maps,
-                         const struct modules *modules, const struct libc *libc, const struct got_plan *plan,
-                         struct stored_pointer *found, struct err *e)
+int stored_pointers_find(struct stored_pointer *found, const struct stored_pointers_input *in, struct err *e)
 {
-	struct search q = { .maps = maps, .modules = modules, .libc = libc, .plan = plan };
+	struct search q = { .in = in };
 	struct page_scan pages;
 
 	*found = q.found;
 	collect(&q);
 	if (!q.wanted_count)
 		return 0;
-	int rc = page_scan_open(&pages, t, e);
+	int rc = page_scan_open(&pages, in->target, e);
 	if (rc < 0)
 		return rc;
 	q.cpu_end_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) + STORED_CPU_NS;
-	const struct memory_search search = { memory, &pages, &q, is_over, is_searched, choose_run, search_words };
-	rc = memory_search(&search, t, maps, e);
+	const struct memory_search search = { in->memory, &pages, &q, is_over, is_searched, choose_run, search_words };
+	rc = memory_search(&search, in->target, in->maps, e);
 	page_scan_close(&pages);
 	*found = q.found;
 	return rc;

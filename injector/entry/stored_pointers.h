@@ -24,8 +24,16 @@ struct stored_pointer {
 	uint64_t function; /* that it holds, one that GOT entries of the plan lead to; 0: none was found */
 };
 
-int stored_pointers_find(const struct target *t, const struct target_memory *memory, const struct maps *maps,
-                         const struct modules *modules, const struct libc *libc, const struct got_plan *plan,
-                         struct stored_pointer *found, struct err *e) WARN_UNUSED;
+struct stored_pointers_input {
+	const struct target *target;
+	const struct target_memory *memory;
+	const struct maps *maps;
+	const struct modules *modules;
+	const struct libc *libc;
+	const struct got_plan *plan;
+};
+
+int stored_pointers_find(struct stored_pointer *found, const struct stored_pointers_input *in,
+                         struct err *e) WARN_UNUSED;
 
 #endif

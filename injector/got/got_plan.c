@@ -19,19 +19,21 @@
 
 /* ---- growing the result ---- */
 
-int planner_refuse(struct planner *p, uint32_t module, uint32_t hook, uint64_t address, uint64_t value, struct err *e,
-                   const char *format, ...)
+int planner_refuse(struct planner *p, const struct entry_plan *entry, struct err *e, const char *format, ...)
 {
 	va_list ap;
 
 	if (p->out.refusal_count == REFUSALS_MAX)
-		return planner_note(p, &(struct plan_note){ .kind = NOTE_MORE_REFUSALS, .module = module }, e);
+		return planner_note(p, &(struct plan_note){ .kind = NOTE_MORE_REFUSALS, .module = entry->module }, e);
 	if (!grow_list(p->out.refusals, p->out.refusal_count))
 		return err_set(e, ENOMEM, "no memory for the plan");
 	struct entry_refusal *r = &p->out.refusals[p->out.refusal_count++];
-	*r = (struct entry_refusal){ .module = module, .hook = hook, .address = address, .value = value };
-	int n = snprintf(r->text, sizeof r->text, "%.60s: %s not patched: ", elf_module_name(&p->m->list[module]),
-	                 listed_hook_symbol(hook));
+	*r = (struct entry_refusal){
+		.module = entry->module, .hook = entry->hook, .address = entry->address, .value = entry->value
+	};
+	int n = snprintf(r->text, sizeof r->text,
+	                 "%.60s: %s not patched: ", elf_module_name(&p->m->list[entry->module]),
+	                 listed_hook_symbol(entry->hook));
 	va_start(ap, format);
 	if (n > 0 && (size_t)n < sizeof r->text)
 		vsnprintf(r->text + n, sizeof r->text - (size_t)n, format, ap);
@@ -242,12 +244,11 @@ static int add_entry(struct planner *p, uint32_t module, const struct found *f, 
 		return add_patched(p, &c, patched, e);
 	switch (planner_resolve_entry(p, &q, &a)) {
 	case VERDICT_NOTHING: return 0;
-	case VERDICT_FOREIGN: return planner_refuse(p, module, f->hook, f->address, value, e, "%s", a.reason);
+	case VERDICT_FOREIGN: return planner_refuse(p, &c.plan, e, "%s", a.reason);
 	case VERDICT_GOOD: break;
 	}
 	if (f->address % 8 || !map || !(map->prot & PROT_READ) || map->shared)
-		return planner_refuse(p, module, f->hook, f->address, value, e,
-		                      "its GOT entry is not an aligned word of private memory");
+		return planner_refuse(p, &c.plan, e, "its GOT entry is not an aligned word of private memory");
 	c.plan.original = a.original;
 	c.plan.page_protection = map->prot;
 	c.definer = a.definer;
@@ -434,7 +435,7 @@ static int refuse_some(struct got_plan *plans, const struct modules *m,
 		if (!is_refused(plans, &s))
 			p.out.entries[kept++] = s;
 		else if (!r)
-			r = planner_refuse(&p, s.module, s.hook, s.address, s.value, e, "%s", why);
+			r = planner_refuse(&p, &s, e, "%s", why);
 	}
 	p.out.entry_count = kept;
 	*plans = p.out;

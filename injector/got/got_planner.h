@@ -40,8 +40,8 @@ struct planner {
 };
 
 /* got_plan.c */
-int planner_refuse(struct planner *p, uint32_t module, uint32_t hook, uint64_t address, uint64_t value, struct err *e,
-                   const char *format, ...) __attribute__((format(printf, 7, 8)));
+int planner_refuse(struct planner *p, const struct entry_plan *entry, struct err *e, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
 int planner_note(struct planner *p, const struct plan_note *note, struct err *e) WARN_UNUSED;
 struct module_file *planner_file(struct planner *p, uint32_t module);
 void planner_close_file(struct planner *p, uint32_t module);

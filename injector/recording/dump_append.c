@@ -9,11 +9,7 @@
 
 #include "base/cleanup.h"
 #include "files/whole_io.h"
-
-static uint64_t align_up(uint64_t bytes)
-{
-	return (bytes + DUMP_REGION_ALIGN - 1) / DUMP_REGION_ALIGN * DUMP_REGION_ALIGN;
-}
+#include "recording/dump_writer_internal.h"
 
 uint64_t dump_append_room(const struct dump_writer *w)
 {
@@ -54,8 +50,8 @@ static int append(const struct dump_file *f, const void *what, struct err *e)
 	if (rc < 0)
 		return rc;
 	struct dump_region r = { .kind = DUMP_REGION_SYMBOLS,
-		                 .offset = align_up((uint64_t)st.st_size),
-		                 .bytes = align_up(symbols->bytes) };
+		                 .offset = dump_writer_align((uint64_t)st.st_size, DUMP_REGION_ALIGN),
+		                 .bytes = dump_writer_align(symbols->bytes, DUMP_REGION_ALIGN) };
 	if (r.offset > h.max_bytes || r.bytes > h.max_bytes - r.offset)
 		return err_set(e, ENOSPC, "the limit of the dump (--max-size) leaves no room");
 	rc = write_region(fd, &h, &r, symbols, e);
@@ -64,8 +60,8 @@ static int append(const struct dump_file *f, const void *what, struct err *e)
 	return rc;
 }
 
-int dump_append_symbols(struct dump_file *f, const struct dump_symbols *symbols,
-                        bool (*waiting)(void *context, double done), void *context, struct err *e)
+int dump_append_symbols(struct dump_file *f, const struct dump_symbols *symbols, const struct patience *patience,
+                        struct err *e)
 {
-	return dump_file_change(f, append, symbols, waiting, context, e);
+	return dump_file_change(f, append, symbols, patience, e);
 }

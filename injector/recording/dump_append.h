@@ -13,8 +13,8 @@
 /* How many bytes the limit of the dump leaves for names. */
 uint64_t dump_append_room(const struct dump_writer *w);
 
-/* -ENOSPC and others. waiting as of dump_file_write; -EINTR: the dump has no names. */
-int dump_append_symbols(struct dump_file *f, const struct dump_symbols *symbols,
-                        bool (*waiting)(void *context, double done), void *context, struct err *e) WARN_UNUSED;
+/* -ENOSPC and others; -EINTR: given up, the dump has no names. */
+int dump_append_symbols(struct dump_file *f, const struct dump_symbols *symbols, const struct patience *patience,
+                        struct err *e) WARN_UNUSED;
 
 #endif

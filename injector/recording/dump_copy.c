@@ -40,7 +40,7 @@ static void header_of_writer(const struct dump_source *source, struct dump_heade
 {
 	const struct dump_writer *w = source->context;
 	/* Pairs with the release in dump_writer.c: a child sees regions that memattach has added since it was made. */
-	uint32_t count = atomic_load_explicit(atomic_u32(&w->own->region_count), memory_order_acquire);
+	uint32_t count = atomic_load_explicit(dump_writer_u32(&w->own->region_count), memory_order_acquire);
 
 	*h = *w->own;
 	h->region_count = count;

@@ -344,13 +344,13 @@ void dump_file_discard(struct dump_file *f)
 	dump_file_close(f);
 }
 
-static int await(struct dump_file *f, bool (*waiting)(void *context, double done), void *context, struct err *e)
+static int await(struct dump_file *f, const struct patience *patience, struct err *e)
 {
 	int rc = 0;
 
 	while (rc == 0) {
 		double done = f->result->bytes ? fmin(1, (double)f->result->copied / (double)f->result->bytes) : 0;
-		if (!child_ends_within(f->child, WAIT_MS) && !waiting(context, done)) {
+		if (!child_ends_within(f->child, WAIT_MS) && !patience->goes_on(patience->context, done)) {
 			dump_file_abort(f);
 			return err_set(e, EINTR, "the last copy of the dump was given up");
 		}
@@ -359,8 +359,8 @@ static int await(struct dump_file *f, bool (*waiting)(void *context, double done
 	return rc < 0 ? rc : 0;
 }
 
-int dump_file_write(struct dump_file *f, const struct dump_source *source, bool (*waiting)(void *context, double done),
-                    void *context, struct err *e)
+int dump_file_write(struct dump_file *f, const struct dump_source *source, const struct patience *patience,
+                    struct err *e)
 {
 	struct dump_source last = *source;
 
@@ -370,7 +370,7 @@ int dump_file_write(struct dump_file *f, const struct dump_source *source, bool 
 		rc = write_copy(f, &last, e);
 		return rc < 0 ? rc : (succeeded(f), 0);
 	}
-	return await(f, waiting, context, e);
+	return await(f, patience, e);
 }
 
 struct file_identity dump_file_identity(const struct dump_file *f)
@@ -395,7 +395,7 @@ int dump_file_reopen(const struct dump_file *f, int flags)
 }
 
 int dump_file_change(struct dump_file *f, int (*change)(const struct dump_file *f, const void *what, struct err *e),
-                     const void *what, bool (*waiting)(void *context, double done), void *context, struct err *e)
+                     const void *what, const struct patience *patience, struct err *e)
 {
 	dump_file_abort(f);
 	f->result->bytes = f->result->copied = 0;
@@ -410,5 +410,5 @@ int dump_file_change(struct dump_file *f, int (*change)(const struct dump_file *
 	if (child < 0)
 		return err_sys(e, "no process can be made to change the dump");
 	f->child = child;
-	return await(f, waiting, context, e);
+	return await(f, patience, e);
 }

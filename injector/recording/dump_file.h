@@ -62,12 +62,16 @@ void dump_file_discard(struct dump_file *f);
 int dump_file_tick(struct dump_file *f, const struct dump_writer *w, struct err *e) WARN_UNUSED;
 void dump_file_abort(struct dump_file *f);
 
-/*
- * Writes the last copy, or the only one. waiting is called ten times a second with the part that is done, from 0 to 1,
- * and may give up by returning false: -EINTR; the file is then the copy before.
- */
-int dump_file_write(struct dump_file *f, const struct dump_source *source, bool (*waiting)(void *context, double done),
-                    void *context, struct err *e) WARN_UNUSED;
+/* Of who waits for work that may take long: asked ten times a second with the part that is done, from 0 to 1. False: it
+ * is given up, -EINTR. */
+struct patience {
+	bool (*goes_on)(void *context, double done);
+	void *context;
+};
+
+/* Writes the last copy, or the only one. Given up, the file is the copy before. */
+int dump_file_write(struct dump_file *f, const struct dump_source *source, const struct patience *patience,
+                    struct err *e) WARN_UNUSED;
 
 /* Of the file that memattach wrote last. */
 struct file_identity dump_file_identity(const struct dump_file *f);
@@ -76,7 +80,6 @@ struct file_identity dump_file_identity(const struct dump_file *f);
 int dump_file_reopen(const struct dump_file *f, int flags) WARN_UNUSED;
 /* Runs change in a child, waited for as dump_file_write does. */
 int dump_file_change(struct dump_file *f, int (*change)(const struct dump_file *f, const void *what, struct err *e),
-                     const void *what, bool (*waiting)(void *context, double done), void *context,
-                     struct err *e) WARN_UNUSED;
+                     const void *what, const struct patience *patience, struct err *e) WARN_UNUSED;
 
 #endif

@@ -81,7 +81,7 @@ static int add_arena(struct dump_writer *w, uint64_t bytes, struct err *e)
 static uint64_t stacks_used(const struct dump_writer *w, const struct dump_region *r)
 {
 	struct dump_arena *arena = dump_writer_at(w, r->offset);
-	uint64_t used = atomic_load_explicit(atomic_u64(&arena->used), memory_order_relaxed);
+	uint64_t used = atomic_load_explicit(dump_writer_u64(&arena->used), memory_order_relaxed);
 
 	return used < r->bytes ? used : r->bytes;
 }
@@ -121,7 +121,7 @@ static int grow_history(struct dump_writer *w, struct err *e)
 	uint64_t blocks = capacity_of(w, DUMP_REGION_HISTORY, &last);
 	uint64_t limit = w->max_bytes / 4 < HISTORY_BYTES_MAX ? w->max_bytes / 4 : HISTORY_BYTES_MAX;
 
-	if (atomic_load_explicit(atomic_u64(&w->shared->history_next), memory_order_relaxed) <= blocks / 2 ||
+	if (atomic_load_explicit(dump_writer_u64(&w->shared->history_next), memory_order_relaxed) <= blocks / 2 ||
 	    (blocks + last->entries * 2) * DUMP_HISTORY_BLOCK_BYTES > limit)
 		return 0;
 	return dump_writer_add_region(w, DUMP_REGION_HISTORY, last->entries * 2 * DUMP_HISTORY_BLOCK_BYTES,

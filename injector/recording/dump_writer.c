@@ -13,7 +13,6 @@
 #include "base/cleanup.h"
 #include "recording/dump_writer_internal.h"
 #include "recording/session_share.h"
-#include "base/grow.h"
 #include "process/memory_room.h"
 
 #ifndef MFD_NOEXEC_SEAL
@@ -49,11 +48,6 @@ static const struct first_sizes {
 /* With hundreds of sessions most are of processes that allocate little. */
 static const struct first_sizes shared_sizes = { 64u << 10, 512, 512, 256u << 10, 64 };
 
-static uint64_t align_up(uint64_t value, uint64_t to)
-{
-	return (value + to - 1) / to * to;
-}
-
 /*
  * Memory for [used, used + bytes), unless it is there already. Memory under a limit is not taken to the last byte: the
  * kernel would make room by ending a process, which may be the target.
@@ -88,7 +82,7 @@ int dump_writer_add_region(struct dump_writer *w, uint32_t kind, uint64_t bytes,
 	struct dump_header *own = w->own;
 	uint32_t count = own->region_count, serial = 0;
 
-	bytes = align_up(bytes, DUMP_REGION_ALIGN);
+	bytes = dump_writer_align(bytes, DUMP_REGION_ALIGN);
 	if (count == DUMP_REGION_MAX)
 		return err_set(e, ENOSPC, "the dump has as many regions as it can have");
 	int rc = allocate(w, bytes, e);
@@ -102,9 +96,9 @@ int dump_writer_add_region(struct dump_writer *w, uint32_t kind, uint64_t bytes,
 		w->arenas[kind] = (struct writer_arena){ w->used, bytes, 0 };
 	w->used += bytes;
 	/* Acquired by a child that copies (dump_copy.c). */
-	atomic_store_explicit(atomic_u32(&own->region_count), count + 1, memory_order_release);
+	atomic_store_explicit(dump_writer_u32(&own->region_count), count + 1, memory_order_release);
 	/* Acquired by the payload (regions.c) and by readers. */
-	atomic_store_explicit(atomic_u32(&w->shared->region_count), count + 1, memory_order_release);
+	atomic_store_explicit(dump_writer_u32(&w->shared->region_count), count + 1, memory_order_release);
 	return 0;
 }
 
@@ -126,7 +120,7 @@ static int add_regions(struct dump_writer *w, const struct planned_region *regio
 	uint64_t bytes = 0;
 
 	for (unsigned i = 0; i < count; i++)
-		bytes += align_up(regions[i].bytes, DUMP_REGION_ALIGN);
+		bytes += dump_writer_align(regions[i].bytes, DUMP_REGION_ALIGN);
 	int rc = allocate(w, bytes, e);
 	for (unsigned i = 0; i < count && rc == 0; i++)
 		rc = dump_writer_add_region(w, regions[i].kind, regions[i].bytes, regions[i].entries, e);
@@ -171,14 +165,13 @@ static uint64_t next_arena_bytes(uint32_t kind, uint64_t last_bytes)
 	return last_bytes ? last_bytes : kind == DUMP_REGION_JAVA ? JAVA_BYTES : PATHS_BYTES;
 }
 
-/* Hands out bytes of the youngest arena of a kind, adding one if it is full. */
-static int arena_take(struct dump_writer *w, uint32_t kind, uint64_t bytes, void **record, uint64_t *offset,
-                      struct err *e)
+int dump_writer_take(struct dump_writer *w, uint32_t kind, uint64_t bytes, void **record, uint64_t *offset,
+                     struct err *e)
 {
 	struct writer_arena *arena = &w->arenas[kind];
 
 	if (sizeof(struct dump_arena) + arena->used + bytes > arena->bytes) {
-		uint64_t wanted = align_up(bytes + sizeof(struct dump_arena), DUMP_REGION_ALIGN);
+		uint64_t wanted = dump_writer_align(bytes + sizeof(struct dump_arena), DUMP_REGION_ALIGN);
 		uint64_t usual = next_arena_bytes(kind, arena->bytes);
 		int rc = dump_writer_add_region(w, kind, wanted > usual ? wanted : usual, 0, e);
 		if (rc < 0)
@@ -188,7 +181,7 @@ static int arena_take(struct dump_writer *w, uint32_t kind, uint64_t bytes, void
 	*record = dump_writer_at(w, *offset);
 	arena->used += bytes;
 	struct dump_arena *shown = dump_writer_at(w, arena->offset);
-	atomic_store_explicit(atomic_u64(&shown->used), arena->used, memory_order_release);
+	atomic_store_explicit(dump_writer_u64(&shown->used), arena->used, memory_order_release);
 	return 0;
 }
 
@@ -200,7 +193,7 @@ static int add_unknown_stack(struct dump_writer *w, struct err *e)
 	uint64_t offset;
 	void *record;
 
-	int rc = arena_take(w, DUMP_REGION_STACKS, DUMP_STACK_BYTES(0u), &record, &offset, e);
+	int rc = dump_writer_take(w, DUMP_REGION_STACKS, DUMP_STACK_BYTES(0u), &record, &offset, e);
 	if (rc < 0)
 		return rc;
 	stack = record;
@@ -299,7 +292,7 @@ void dump_writer_close(struct dump_writer *w)
 void dump_writer_count(struct dump_writer *w, enum dump_counter counter, uint64_t n)
 {
 	/* The first row is for all; others may add to it at the same time. */
-	atomic_fetch_add_explicit(atomic_u64(&w->shared->counters[0][counter]), n, memory_order_relaxed);
+	atomic_fetch_add_explicit(dump_writer_u64(&w->shared->counters[0][counter]), n, memory_order_relaxed);
 }
 
 uint64_t dump_writer_counter(const struct dump_writer *w, enum dump_counter counter)
@@ -307,7 +300,7 @@ uint64_t dump_writer_counter(const struct dump_writer *w, enum dump_counter coun
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; i < DUMP_COUNTER_SHARDS; i++)
-		sum += atomic_load_explicit(atomic_u64(&w->shared->counters[i][counter]), memory_order_relaxed);
+		sum += atomic_load_explicit(dump_writer_u64(&w->shared->counters[i][counter]), memory_order_relaxed);
 	return sum;
 }
 
@@ -321,7 +314,7 @@ void dump_writer_unkept(struct dump_writer *w, uint32_t stack)
 		    offset > r->offset + r->bytes - sizeof(struct dump_stack))
 			continue;
 		struct dump_stack *record = dump_writer_at(w, offset);
-		atomic_fetch_add_explicit(atomic_u64(&record->unkept), 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(dump_writer_u64(&record->unkept), 1, memory_order_relaxed);
 		return;
 	}
 }
@@ -341,13 +334,13 @@ void dump_writer_renew(struct dump_writer *w, uint64_t lease_ns)
 	own->lease_realtime_ns = now.realtime_ns + lease_ns;
 	own->lease_stamp = now.stamp + (uint64_t)((double)lease_ns * ticks_per_ns);
 	own->lease_sequence += 2;
-	atomic_store_explicit(atomic_u32(&shared->lease_sequence), own->lease_sequence - 1, memory_order_relaxed);
+	atomic_store_explicit(dump_writer_u32(&shared->lease_sequence), own->lease_sequence - 1, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);
 	shared->clock_latest = now;
-	atomic_store_explicit(atomic_u32(&shared->lease_sequence), own->lease_sequence, memory_order_release);
+	atomic_store_explicit(dump_writer_u32(&shared->lease_sequence), own->lease_sequence, memory_order_release);
 	shared->lease_realtime_ns = own->lease_realtime_ns;
 	/* Read by the payload without order: only its value matters. */
-	atomic_store_explicit(atomic_u64(&shared->lease_stamp), own->lease_stamp, memory_order_relaxed);
+	atomic_store_explicit(dump_writer_u64(&shared->lease_stamp), own->lease_stamp, memory_order_relaxed);
 }
 
 void dump_writer_end_lease(struct dump_writer *w)
@@ -355,7 +348,7 @@ void dump_writer_end_lease(struct dump_writer *w)
 	const uint64_t long_ago = 1; /* 0 would mean that there is none */
 
 	w->own->lease_stamp = long_ago;
-	atomic_store_explicit(atomic_u64(&w->shared->lease_stamp), long_ago, memory_order_relaxed);
+	atomic_store_explicit(dump_writer_u64(&w->shared->lease_stamp), long_ago, memory_order_relaxed);
 }
 
 void dump_writer_set_state(struct dump_writer *w, enum dump_state state, int detail)
@@ -366,12 +359,12 @@ void dump_writer_set_state(struct dump_writer *w, enum dump_state state, int det
 		own->clock_start = own->clock_latest = shared->clock_start = shared->clock_latest = clock_dump_now();
 	own->state = state;
 	own->end_detail = shared->end_detail = detail;
-	atomic_store_explicit(atomic_u32(&shared->state), state, memory_order_release);
+	atomic_store_explicit(dump_writer_u32(&shared->state), state, memory_order_release);
 }
 
 enum dump_state dump_writer_state(const struct dump_writer *w)
 {
-	uint32_t said = atomic_load_explicit(atomic_u32(&w->shared->state), memory_order_acquire);
+	uint32_t said = atomic_load_explicit(dump_writer_u32(&w->shared->state), memory_order_acquire);
 
 	return said == DUMP_STATE_ABANDONED ? DUMP_STATE_ABANDONED : (enum dump_state)w->own->state;
 }
@@ -391,206 +384,4 @@ void dump_writer_cost(struct dump_writer *w, uint64_t cpu_ns, uint64_t cost_ns)
 {
 	w->own->cpu_ns = w->shared->cpu_ns = cpu_ns;
 	w->own->cost_ns = w->shared->cost_ns = cost_ns;
-}
-
-/* A record of more after a fixed part whose first word is its size, released last. */
-static int add_long_record(struct dump_writer *w, uint32_t kind, const void *fixed, size_t fixed_bytes,
-                           const void *more, size_t more_bytes, uint64_t *offset, struct err *e)
-{
-	void *record;
-	uint64_t bytes = align_up(fixed_bytes + more_bytes, 16);
-
-	int rc = arena_take(w, kind, bytes, &record, offset, e);
-	if (rc < 0)
-		return rc;
-	memcpy((char *)record + 4, (const char *)fixed + 4, fixed_bytes - 4);
-	if (more_bytes)
-		memcpy((char *)record + fixed_bytes, more, more_bytes);
-	atomic_store_explicit(atomic_u32(record), (uint32_t)bytes, memory_order_release);
-	return 0;
-}
-
-/* The same of a text, or of nothing. */
-static int add_record(struct dump_writer *w, uint32_t kind, const void *fixed, size_t fixed_bytes, const char *text,
-                      uint64_t *offset, struct err *e)
-{
-	return add_long_record(w, kind, fixed, fixed_bytes, text, text ? strlen(text) + 1 : 0, offset, e);
-}
-
-int dump_writer_module(struct dump_writer *w, const struct elf_module *m, uint32_t rows, uint32_t entries,
-                       uint32_t flags, struct err *e)
-{
-	struct dump_module record = {
-		.id = m->id,
-		.start = m->start,
-		.end = m->end,
-		.bias = m->bias,
-		.loaded_stamp = clock_dump_stamp(),
-		.unwind_rows = rows,
-		.got_entries = entries,
-		.flags = flags | (m->is_main ? DUMP_MODULE_MAIN : 0) | (m->is_vdso ? DUMP_MODULE_VDSO : 0),
-		.build_id_bytes = m->build_id_bytes < DUMP_BUILD_ID_MAX ? m->build_id_bytes : DUMP_BUILD_ID_MAX,
-	};
-
-	memcpy(record.build_id, m->build_id, record.build_id_bytes);
-	if (!grow_list(w->modules, w->module_count))
-		return err_set(e, ENOMEM, "out of memory");
-	struct writer_module *module = &w->modules[w->module_count];
-	int rc = add_record(w, DUMP_REGION_MODULES, &record, sizeof record, m->path, &module->offset, e);
-	if (rc == 0) {
-		module->id = m->id;
-		w->module_count++;
-	}
-	return rc;
-}
-
-void dump_writer_module_gone(struct dump_writer *w, uint32_t id)
-{
-	for (size_t i = 0; i < w->module_count; i++) {
-		if (w->modules[i].id != id)
-			continue;
-		struct dump_module *record = dump_writer_at(w, w->modules[i].offset);
-		atomic_store_explicit(atomic_u64(&record->unloaded_stamp), clock_dump_stamp(), memory_order_relaxed);
-		w->modules[i] = w->modules[--w->module_count];
-		return;
-	}
-}
-
-int dump_writer_thread(struct dump_writer *w, uint32_t tid, const char *name, struct err *e)
-{
-	struct dump_thread record = { .tid = tid };
-
-	uint64_t offset;
-
-	snprintf(record.name, sizeof record.name, "%s", name);
-	return add_record(w, DUMP_REGION_THREADS, &record, sizeof record, NULL, &offset, e);
-}
-
-int dump_writer_note(struct dump_writer *w, enum dump_note_kind kind, const char *text, struct err *e)
-{
-	struct dump_note record = { .kind = kind };
-	uint64_t offset;
-
-	return add_record(w, DUMP_REGION_NOTES, &record, sizeof record, text, &offset, e);
-}
-
-void dump_writer_python(struct dump_writer *w, uint32_t version, const struct dump_evaluator *evaluators)
-{
-	memcpy(w->own->evaluators, evaluators, sizeof w->own->evaluators);
-	memcpy(w->shared->evaluators, evaluators, sizeof w->shared->evaluators);
-	w->own->python_version = version;
-	atomic_store_explicit(atomic_u32(&w->shared->python_version), version, memory_order_release);
-}
-
-int dump_writer_path(struct dump_writer *w, const char *text, struct err *e)
-{
-	struct dump_path record = { 0 };
-	uint64_t offset;
-
-	return add_record(w, DUMP_REGION_PATHS, &record, sizeof record, text, &offset, e);
-}
-
-int dump_writer_memory(struct dump_writer *w, const struct dump_memory *row, const char *name, struct err *e)
-{
-	char cut[DUMP_MEMORY_NAME_MAX];
-	uint64_t offset;
-
-	snprintf(cut, sizeof cut, "%s", name);
-	return add_record(w, DUMP_REGION_MEMORY, row, sizeof *row, cut, &offset, e);
-}
-
-int dump_writer_look(struct dump_writer *w, const struct dump_look *look, const char *text, struct err *e)
-{
-	char cut[DUMP_MEMORY_NAME_MAX];
-	uint64_t offset;
-
-	snprintf(cut, sizeof cut, "%s", text);
-	return add_record(w, DUMP_REGION_MEMORY, look, sizeof *look, cut, &offset, e);
-}
-
-void dump_writer_java(struct dump_writer *w, uint32_t version)
-{
-	w->own->java_version = w->shared->java_version = version;
-	w->own->features |= DUMP_FEATURE_JAVA;
-	w->shared->features = w->own->features;
-}
-
-int dump_writer_java_method(struct dump_writer *w, uint32_t id, uint32_t flags, const char *name, const char *file,
-                            struct err *e)
-{
-	struct dump_java_method record = { .kind = DUMP_JAVA_METHOD, .id = id, .flags = flags };
-	char texts[DUMP_JAVA_TEXT_MAX];
-	uint64_t offset;
-
-	size_t name_bytes = (size_t)snprintf(texts, sizeof texts - 1, "%s", name) + 1;
-	name_bytes = name_bytes < sizeof texts ? name_bytes : sizeof texts - 1;
-	size_t room = sizeof texts - name_bytes,
-	       file_bytes = (size_t)snprintf(texts + name_bytes, room, "%s", file) + 1;
-	record.name_bytes = (uint16_t)name_bytes;
-	return add_long_record(w, DUMP_REGION_JAVA, &record, sizeof record, texts,
-	                       name_bytes + (file_bytes < room ? file_bytes : room), &offset, e);
-}
-
-int dump_writer_java_calls(struct dump_writer *w, uint64_t frame, uint32_t flags, const struct dump_java_call *calls,
-                           uint32_t count, uint64_t *offset, struct err *e)
-{
-	struct dump_java_calls record = {
-		.kind = DUMP_JAVA_CALLS, .count = (uint16_t)count, .frame = frame, .flags = flags
-	};
-
-	return add_long_record(w, DUMP_REGION_JAVA, &record, sizeof record, calls, count * sizeof *calls, offset, e);
-}
-
-void dump_writer_java_gone(struct dump_writer *w, uint64_t offset)
-{
-	struct dump_java_calls *record = dump_writer_at(w, offset);
-
-	atomic_store_explicit(atomic_u32(&record->gone), 1, memory_order_relaxed);
-}
-
-void dump_writer_java_age(struct dump_writer *w, uint64_t age)
-{
-	w->own->java_age = age;
-	atomic_store_explicit(atomic_u64(&w->shared->java_age), age, memory_order_relaxed);
-}
-
-void dump_writer_java_behind(struct dump_writer *w, bool behind)
-{
-	atomic_store_explicit(atomic_u64(&w->shared->java_behind), behind, memory_order_release);
-}
-
-static int keep_thinning(struct dump_writer *w, const struct dump_rate_change *change, struct err *e)
-{
-	if (!grow_list(w->thinnings, w->thinning_count))
-		return err_set(e, ENOMEM, "out of memory");
-	w->thinnings[w->thinning_count] = (struct thinning){ change->stamp, change->thinned_bytes };
-	return 0;
-}
-
-int dump_writer_rate(struct dump_writer *w, const struct dump_rate_change *change, struct err *e)
-{
-	struct dump_header *own = w->own;
-	uint64_t offset;
-
-	int rc = change->thinned_bytes ? keep_thinning(w, change, e) : 0;
-	/* Recorded first: a reader never finds a sample with a rate that it cannot know of. */
-	rc = rc ?: add_record(w, DUMP_REGION_RATES, change, sizeof *change, NULL, &offset, e);
-	if (change->new_bytes > 1)
-		own->features &= ~DUMP_FEATURE_EXACT;
-	own->rate_bytes = change->new_bytes;
-	w->shared->features = own->features;
-	atomic_store_explicit(atomic_u64(&w->shared->rate_bytes), own->rate_bytes, memory_order_release);
-	if (rc == 0 && change->thinned_bytes) {
-		own->thinnings = (uint32_t)++w->thinning_count;
-		/* Acquired by readers at their end: what is removed after this, they know of or read again. */
-		atomic_store_explicit(atomic_u32(&w->shared->thinnings), own->thinnings, memory_order_seq_cst);
-	}
-	return rc;
-}
-
-uint64_t dump_writer_rate_changes_left(const struct dump_writer *w)
-{
-	const struct writer_arena *arena = &w->arenas[DUMP_REGION_RATES];
-
-	return (arena->bytes - sizeof(struct dump_arena) - arena->used) / sizeof(struct dump_rate_change);
 }

@@ -20,7 +20,7 @@ static uint64_t filled_bytes(const struct dump_writer *w)
 		if (r->kind != DUMP_REGION_STACKS)
 			continue;
 		struct dump_arena *arena = dump_writer_at(w, r->offset);
-		sum += atomic_load_explicit(atomic_u64(&arena->used), memory_order_relaxed);
+		sum += atomic_load_explicit(dump_writer_u64(&arena->used), memory_order_relaxed);
 	}
 	return sum;
 }
@@ -102,7 +102,7 @@ int new_stacks_each(struct new_stacks *n, const struct dump_writer *w, bool all,
 		uint64_t *words = dump_writer_at(w, r->offset);
 		for (uint64_t k = 0; k < r->entries; k++, number++) {
 			/* Acquires the record: stack_table.c of the payload. */
-			uint64_t word = atomic_load_explicit(atomic_u64(&words[k]), memory_order_acquire);
+			uint64_t word = atomic_load_explicit(dump_writer_u64(&words[k]), memory_order_acquire);
 			uint64_t *seen = &n->seen[number / BITS], bit = 1ull << number % BITS;
 			if (!word || *seen & bit)
 				continue;

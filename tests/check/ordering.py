@@ -196,7 +196,7 @@ TESTS = (
            lambda o: [[write("descriptor", 1), write("count", 1, o(0, "release"))],
                       [read("count", "c", o(1, "acquire")), read("descriptor", "d")]],
            lambda r, m: r["c"] == 1 and r["d"] == 0,
-           (("injector/recording/dump_writer.c", "atomic_store_explicit(atomic_u32(&w->shared->region_count), count + 1, memory_order_release)"),
+           (("injector/recording/dump_writer.c", "atomic_store_explicit(dump_writer_u32(&w->shared->region_count), count + 1, memory_order_release)"),
             ("payload/tables/regions.c", "__atomic_load_n(&payload.dump->region_count, __ATOMIC_ACQUIRE)"))),
     Litmus("unwind rules are there when their index is", {"index": 0, "rows": 0},
            lambda o: [[write("rows", 1), write("index", 1, o(0, "release"))],

@@ -75,6 +75,8 @@ PLANTED = (
     ("folders", "injector/plans/plan.c", "int x;\n"),
     ("folders", "tests/unit/many/", "int x;\n"),
     ("guards", "injector/maps/target_file.h", "#ifndef MEMATTACH_A_H\n#define MEMATTACH_A_H\n#endif\n"),
+    ("parameters", "injector/maps/maps.c", "static int f(int a, int b, int (*c)(int, int), int d,\n             int e, int f, int g, int h)\n{\n\treturn a;\n}\n"),
+    ("parameters", "injector/maps/maps.h", "int maps_add(int a, int b, int c, int d, int e, int f, int g, const char *h) WARN_UNUSED;\n"),
     ("names", "injector/maps/maps.h", "/* It. */\nint read_maps(struct maps *m, struct err *e) WARN_UNUSED;\n"),
     ("names", "injector/maps/maps.h", "struct mapping {\n\tint x;\n};\nstatic inline int mapped(const struct mapping *m)\n{\n\treturn m->x;\n}\n"),
     ("names", "common/base/size.h", "__attribute__((cold)) const char *\ntime_format(double seconds, char text[8]);\n"),

@@ -59,9 +59,9 @@ static bool has_java(const struct maps *maps)
 	return false;
 }
 
-static int find_blocks(struct census_heap *h, const struct maps *maps, struct census_memory *memory,
-                       census_is_stack_fn is_stack, const void *context, struct err *e)
+static int find_blocks(struct census_heap *h, const struct census_heap_source *source, struct err *e)
 {
+	const struct maps *maps = source->maps;
 	struct anonymous_blocks blocks = { .glibc = &h->glibc,
 		                           .figures = &h->figures,
 		                           .pools = &h->pools,
@@ -71,8 +71,8 @@ static int find_blocks(struct census_heap *h, const struct maps *maps, struct ce
 	int rc = 0;
 
 	for (size_t i = 0; i < maps->count && rc == 0; i++)
-		if (is_anonymous(&maps->list[i]) && !is_stack(context, i))
-			rc = anonymous_blocks_find(&blocks, &maps->list[i], memory, e);
+		if (is_anonymous(&maps->list[i]) && !source->is_stack(source->stacks, i))
+			rc = anonymous_blocks_find(&blocks, &maps->list[i], source->memory, e);
 	h->mapped_count = blocks.mapped_count;
 	h->mapped_bytes = blocks.mapped_bytes;
 	extents_sort(&h->extents);
@@ -91,61 +91,59 @@ static int count(struct census_heap *h, struct census_memory *memory, struct err
 	return heap_figures_add(&h->figures, &h->glibc, memory->pages, e);
 }
 
-static int find(struct census_heap *h, const struct target *t, const struct maps *maps, struct census_memory *memory,
-                struct err *e)
+static int find(struct census_heap *h, const struct census_heap_source *source, struct err *e)
 {
+	const struct maps *maps = source->maps;
 	int rc = 0;
 
 	for (size_t i = 0; i < maps->count && rc == 0; i++)
 		if (is_anonymous(&maps->list[i]))
-			rc = find_arena_heaps(h, &maps->list[i], memory, e);
+			rc = find_arena_heaps(h, &maps->list[i], source->memory, e);
 	extents_sort(&h->extents);
 	if (rc == 0)
-		rc = glibc_heap_find(&h->glibc, t, maps, memory, e);
+		rc = glibc_heap_find(&h->glibc, source->target, maps, source->memory, e);
 	return rc;
 }
 
-int census_heap_take(struct census_heap *h, const struct target *t, const struct maps *maps,
-                     struct census_memory *memory, census_is_stack_fn is_stack, const void *context, struct err *e)
+int census_heap_take(struct census_heap *h, const struct census_heap_source *source, struct err *e)
 {
 	*h = (struct census_heap){ 0 };
-	int rc = find(h, t, maps, memory, e);
+	int rc = find(h, source, e);
 	if (rc == 0)
-		rc = other_heap_take(&h->other, maps, memory, h->glibc.glibc.layout != NULL, &h->extents, e);
+		rc = other_heap_take(&h->other, source->maps, source->memory, h->glibc.glibc.layout != NULL,
+		                     &h->extents, e);
 	if (rc == 0)
-		rc = find_blocks(h, maps, memory, is_stack, context, e);
-	return rc == 0 && h->glibc.glibc.layout ? count(h, memory, e) : rc;
+		rc = find_blocks(h, source, e);
+	return rc == 0 && h->glibc.glibc.layout ? count(h, source->memory, e) : rc;
 }
 
 /* Within seven eighths of the time that is left: what it has is not looked through afterwards. */
-static int sketch_other(struct census_heap *h, const struct maps *maps, struct census_memory *memory, struct err *e)
+static int sketch_other(struct census_heap *h, const struct census_heap_source *source, struct err *e)
 {
+	struct census_memory *memory = source->memory;
 	const uint64_t until_ns = memory->until_ns, now = now_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	memory->until_ns = now < until_ns ? now + (until_ns - now) / 8 * 7 : until_ns;
-	int rc = other_heap_take(&h->other, maps, memory, h->glibc.glibc.layout != NULL, &h->extents, e);
+	int rc = other_heap_take(&h->other, source->maps, memory, h->glibc.glibc.layout != NULL, &h->extents, e);
 	memory->until_ns = until_ns;
 	memory->time_is_up = false;
 	return rc;
 }
 
-int census_heap_sketch(struct census_heap *h, const struct target *t, const struct maps *maps,
-                       struct census_memory *memory, census_is_stack_fn is_stack, const void *context,
-                       struct census_sketch *sketch, struct err *e)
+int census_heap_sketch(struct census_heap *h, const struct census_heap_source *source, struct census_sketch *sketch,
+                       struct err *e)
 {
-	struct err refused;
-
 	*sketch = (struct census_sketch){ 0 };
 	*h = (struct census_heap){ 0 };
-	int rc = find(h, t, maps, memory, e);
+	int rc = find(h, source, e);
 	if (rc == 0)
-		rc = sketch_other(h, maps, memory, e);
+		rc = sketch_other(h, source, e);
 	if (rc == 0)
-		rc = find_blocks(h, maps, memory, is_stack, context, e);
+		rc = find_blocks(h, source, e);
 	if (rc < 0)
 		return rc;
-	sketch->cut = !census_memory_in_time(memory) || budget_check(&memory->budget, &refused) < 0;
-	sketch->knows_free = free_lists_sum(&h->glibc, memory, &sketch->freed);
+	sketch->cut = !census_memory_in_time(source->memory) || budget_check(&source->memory->budget, ERR_IGNORED) < 0;
+	sketch->knows_free = free_lists_sum(&h->glibc, source->memory, &sketch->freed);
 	return 0;
 }
 

@@ -16,14 +16,19 @@ struct census_heap {
 	struct extents extents;              /* sorted */
 };
 
+struct census_heap_source {
+	const struct target *target;
+	const struct maps *maps;
+	struct census_memory *memory;
+	bool (*is_stack)(const void *stacks, size_t mapping); /* a mapping, by its number */
+	const void *stacks;
+};
+
 /*
- * Finds arenas, blocks and pools, and counts them. stacks: whether a mapping is one, by its number. Where an allocator
- * is not known its memory is left out of the extents, which is no failure. census_heap_free afterwards, always.
+ * Finds arenas, blocks and pools, and counts them. Where an allocator is not known its memory is left out of the
+ * extents, which is no failure. census_heap_free afterwards, always.
  */
-typedef bool (*census_is_stack_fn)(const void *context, size_t mapping);
-int census_heap_take(struct census_heap *h, const struct target *t, const struct maps *maps,
-                     struct census_memory *memory, census_is_stack_fn is_stack, const void *context,
-                     struct err *e) WARN_UNUSED;
+int census_heap_take(struct census_heap *h, const struct census_heap_source *source, struct err *e) WARN_UNUSED;
 /*
  * The same without a look at each chunk: of glibc's malloc only how much is free, by its lists. It ends where
  * census_memory_in_time() says so; another allocator has most of the time, and is given up (other.over) where that is
@@ -34,9 +39,8 @@ struct census_sketch {
 	bool knows_free;
 	uint64_t freed; /* resident bytes of free chunks */
 };
-int census_heap_sketch(struct census_heap *h, const struct target *t, const struct maps *maps,
-                       struct census_memory *memory, census_is_stack_fn is_stack, const void *context,
-                       struct census_sketch *sketch, struct err *e) WARN_UNUSED;
+int census_heap_sketch(struct census_heap *h, const struct census_heap_source *source, struct census_sketch *sketch,
+                       struct err *e) WARN_UNUSED;
 void census_heap_free(struct census_heap *h);
 
 #endif

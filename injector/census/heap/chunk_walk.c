@@ -256,17 +256,18 @@ static int walk_again(struct walk *w, uint64_t at, uint64_t to, chunk_new_fn is_
 	return rc;
 }
 
-int chunk_walk_again(struct glibc_heap *h, struct heap_segment *s, struct census_memory *memory, uint64_t from,
-                     uint64_t to, chunk_new_fn is_new, void *context, struct err *e)
+int chunk_walk_again(struct glibc_heap *h, struct census_memory *memory, struct chunk_range range, chunk_new_fn is_new,
+                     void *context, struct err *e)
 {
+	struct heap_segment *s = range.segment;
 	uint8_t window[WINDOW_BYTES_AGAIN];
 	struct walk w = {
 		.heap = h, .segment = s, .memory = memory, .window = window, .window_bytes = WINDOW_BYTES_AGAIN
 	};
 
-	from = from > s->start ? from : s->start;
+	const uint64_t from = range.from > s->start ? range.from : s->start;
 	uint64_t at = heap_marks_previous(&s->marks, from);
-	to = to < s->end ? to : s->end;
+	const uint64_t to = range.to < s->end ? range.to : s->end;
 	if (at && at < from && heap_segment_chunk_end(s, at) >= to) /* in a block: no header is there */
 		return 0;
 	(void)is_top(&w, 0);

@@ -22,7 +22,11 @@ typedef void (*chunk_new_fn)(void *context, uint64_t chunk);
  * where one began. Parts that change are given in ascending order. What cannot be a chunk is counted as lost. -ENOMEM;
  * -ETIME: not until h->again_until_ns.
  */
-int chunk_walk_again(struct glibc_heap *h, struct heap_segment *s, struct census_memory *memory, uint64_t from,
-                     uint64_t to, chunk_new_fn is_new, void *context, struct err *e) WARN_UNUSED;
+struct chunk_range {
+	struct heap_segment *segment;
+	uint64_t from, to;
+};
+int chunk_walk_again(struct glibc_heap *h, struct census_memory *memory, struct chunk_range range, chunk_new_fn is_new,
+                     void *context, struct err *e) WARN_UNUSED;
 
 #endif

@@ -181,7 +181,8 @@ static int walk_changed(struct settling *s, struct err *e)
 		while (k < s->count && s->list[k].end <= segment->start)
 			k++;
 		for (size_t n = k; p && !p->gone && n < s->count && s->list[n].start < segment->end && rc == 0; n++) {
-			rc = chunk_walk_again(h, segment, r->memory, s->list[n].start, s->list[n].end, add_new, s, e);
+			const struct chunk_range range = { segment, s->list[n].start, s->list[n].end };
+			rc = chunk_walk_again(h, r->memory, range, add_new, s, e);
 			rc = rc ?: in_time(r, e);
 		}
 	}

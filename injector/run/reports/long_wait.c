@@ -9,14 +9,7 @@
 
 #define SHOWN_AFTER_NS 1000000000ull
 
-void long_wait_begin(struct long_wait *w, const struct session *s, const char *what, const char *note)
-{
-	*w = (struct long_wait){
-		.s = s, .what = what, .note = note, .since_ns = clock_monotonic_ns(), .asked = watchdog_asked_by_user()
-	};
-}
-
-bool long_wait_goes_on(void *wait, double done)
+static bool goes_on(void *wait, double done)
 {
 	const struct long_wait *w = wait;
 	char line[128];
@@ -26,4 +19,14 @@ bool long_wait_goes_on(void *wait, double done)
 		say_status(line);
 	}
 	return watchdog_asked_by_user() == w->asked;
+}
+
+void long_wait_begin(struct long_wait *w, const struct session *s, const char *what, const char *note)
+{
+	*w = (struct long_wait){ .patience = { goes_on, w },
+		                 .s = s,
+		                 .what = what,
+		                 .note = note,
+		                 .since_ns = clock_monotonic_ns(),
+		                 .asked = watchdog_asked_by_user() };
 }

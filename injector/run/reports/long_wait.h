@@ -3,9 +3,11 @@
 #ifndef MEMATTACH_LONG_WAIT_H
 #define MEMATTACH_LONG_WAIT_H
 
+#include "recording/dump_file.h"
 #include "session/session.h"
 
 struct long_wait {
+	struct patience patience; /* for those who do the work: shows how far it is, by say_status() */
 	const struct session *s;
 	const char *what; /* "writing the dump" */
 	const char *note; /* after the percentage, "" none */
@@ -14,7 +16,5 @@ struct long_wait {
 };
 
 void long_wait_begin(struct long_wait *w, const struct session *s, const char *what, const char *note);
-/* For those who do the work: done is a part of 1, shown by say_status. False: end. */
-bool long_wait_goes_on(void *wait, double done);
 
 #endif

@@ -75,8 +75,8 @@ static int write_one(struct session *s, struct output_file *f, struct err *e)
 	if (shown && written < 0)
 		return err_sys(e, "out of memory");
 	long_wait_begin(&w, s, "the report", " (Ctrl-C: without)");
-	int rc = report_child_run(&s->symbols, &s->recording.file, f->path, shown ? written : out,
-	                          shown ? SHOWN_BYTES : REPORT_FILE_BYTES, long_wait_goes_on, &w, e);
+	const struct report_wanted report = { f->path, shown ? written : out, shown ? SHOWN_BYTES : REPORT_FILE_BYTES };
+	int rc = report_child_run(&s->symbols, &s->recording.file, &report, &w.patience, e);
 	say_status(NULL);
 	if (rc == 0 && shown)
 		rc = show(written, f->stream, e);

@@ -22,34 +22,30 @@ static void say_refused_map(const struct session *s, enum symbol_map map)
 		            s->symbols.inner_pid, refused);
 }
 
-static int write_symbols(struct session *s, struct long_wait *w, bool *cut, enum symbol_map *map, struct err *e)
+static int write_symbols(struct session *s, const struct patience *patience, struct symbol_answer *answer,
+                         struct err *e)
 {
-	AUTO_FREE struct dump_symbols *symbols = NULL;
 	uint64_t room = dump_append_room(&s->recording.dump);
 
 	if (room < LEAST_BYTES)
 		return err_set(e, ENOSPC, "the limit of the dump (--max-size) leaves no room");
-	int rc = symbol_child_run(&s->symbols, &s->recording.file, room, long_wait_goes_on, w, &symbols, map, e);
-	if (rc < 0)
-		return rc;
-	*cut = symbols->flags & DUMP_SYMBOLS_CUT;
-	return dump_append_symbols(&s->recording.file, symbols, long_wait_goes_on, w, e);
+	int rc = symbol_child_run(&s->symbols, &s->recording.file, room, patience, answer, e);
+	return rc ?: dump_append_symbols(&s->recording.file, answer->symbols, patience, e);
 }
 
 void session_symbols_write(struct session *s)
 {
-	enum symbol_map map = SYMBOL_MAP_FINE;
+	struct symbol_answer answer = { .map = SYMBOL_MAP_FINE };
 	struct long_wait w;
-	bool cut = false;
 	struct err e;
 
 	if (s->options.no_symbols)
 		return;
 	session_lock_release(&s->target); /* a --detach, or the next attach, shall not wait */
 	long_wait_begin(&w, s, "the names of functions", " (Ctrl-C: without)");
-	int rc = write_symbols(s, &w, &cut, &map, &e);
+	int rc = write_symbols(s, &w.patience, &answer, &e);
 	say_status(NULL);
-	say_refused_map(s, map);
+	say_refused_map(s, answer.map);
 	if (rc == -EINTR)
 		session_say(s, "memattach: the dump is without the names of functions, as you asked for; memanalyze "
 		               "looks for them where it runs");
@@ -59,9 +55,10 @@ void session_symbols_write(struct session *s)
 			"memattach: the dump is without the names of functions: %s; memanalyze looks for them where it "
 			"runs",
 			e.text);
-	else if (cut)
+	else if (answer.symbols->flags & DUMP_SYMBOLS_CUT)
 		session_say(
 			s,
 			"memattach: the dump is without the names of some functions: there was no time or no room for "
 			"all; memanalyze looks for those where it runs");
+	free(answer.symbols);
 }

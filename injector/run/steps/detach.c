@@ -279,7 +279,8 @@ static void end_lease(struct session *s)
 {
 	struct err e;
 
-	if (target_dump_end_lease(&s->payload.block, &s->view.maps, &s->memory, &s->writer, &e) < 0)
+	if (target_dump_end_lease(&(struct target_dump){ &s->payload.block, &s->view.maps, &s->memory }, &s->writer,
+	                          &e) < 0)
 		session_add_note(
 			s, "the recording ended only when the GOT entries were restored, or its lease ran out: %s",
 			e.text);
@@ -293,7 +294,8 @@ static int forget_dump(struct session *s, struct err *e)
 	if (s->payload.block.state != SESSION_INERT)
 		return 0;
 	session_patient_borrower(s, &borrower, &s->outcome.detach_longest_ns);
-	int rc = target_dump_forget(&s->payload.block, &s->view.maps, &borrower, e);
+	int rc = target_dump_forget(&(struct target_dump){ &s->payload.block, &s->view.maps, borrower.memory },
+	                            &borrower, e);
 	if (rc == 0 || rc == -ESRCH || rc == -EINPROGRESS)
 		return rc;
 	session_add_note(

@@ -28,7 +28,7 @@ static void mark_blocks(void *context, const struct quick_scan *scan, const stru
 }
 
 /* How long the child is waited for. */
-struct patience {
+struct waiting {
 	uint64_t until_ns;
 	unsigned asked;       /* to end, so often already */
 	const char *given_up; /* why, or NULL */
@@ -36,7 +36,7 @@ struct patience {
 
 static bool goes_on(void *context)
 {
-	struct patience *p = context;
+	struct waiting *p = context;
 
 	if (watchdog_asked() > p->asked)
 		p->given_up = "interrupted";
@@ -64,7 +64,7 @@ static void take_aside(struct session *s, struct taking *taking, bool end)
 		                               .pages = end ? mark_blocks : NULL,
 		                               .context = s };
 
-	struct patience patience = { .until_ns = clock_monotonic_ns() + MOST_NS, .asked = end ? watchdog_asked() : 0 };
+	struct waiting waiting = { .until_ns = clock_monotonic_ns() + MOST_NS, .asked = end ? watchdog_asked() : 0 };
 
 	taking->error = (struct err){ .code = ESRCH, .text = "the process that looks was ended" };
 	const pid_t child = child_start(SIGKILL);
@@ -76,9 +76,9 @@ static void take_aside(struct session *s, struct taking *taking, bool end)
 	if (child < 0)
 		(void)err_sys(&taking->error, "no process can be made to look");
 	else
-		child_await(child, goes_on, &patience, NULL);
-	if (!taking->done && patience.given_up)
-		(void)err_set(&taking->error, EINTR, "%s", patience.given_up);
+		child_await(child, goes_on, &waiting, NULL);
+	if (!taking->done && waiting.given_up)
+		(void)err_set(&taking->error, EINTR, "%s", waiting.given_up);
 }
 
 static int record(struct dump_writer *w, const struct memory_look *look, uint16_t moment, struct err *e)

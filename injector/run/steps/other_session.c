@@ -25,7 +25,8 @@
 
 bool other_session_is_inherited(const struct session *s)
 {
-	return target_dump_is_of_another(&s->payload.block, &s->view.maps, &s->memory, s->target.start_ticks);
+	return target_dump_is_of_another(&(struct target_dump){ &s->payload.block, &s->view.maps, &s->memory },
+	                                 s->target.start_ticks);
 }
 
 int other_session_make_way(struct session *s, struct err *e)

@@ -37,8 +37,9 @@ static int find_stored(const struct session *s, struct stored_pointer *stored, s
 	target_private_memory(&s->target, &resident, &swapped);
 	if (s->options.hooks != HOOKS_AUTO || swapped || resident > STORED_BYTES)
 		return 0;
-	return stored_pointers_find(&s->target, &s->memory, &s->view.maps, &s->view.modules, &s->view.libc,
-	                            &s->view.plan, stored, e);
+	const struct stored_pointers_input in = { &s->target,       &s->memory,    &s->view.maps,
+		                                  &s->view.modules, &s->view.libc, &s->view.plan };
+	return stored_pointers_find(stored, &in, e);
 }
 
 static void say_stored(const struct session *s, const struct stored_pointer *stored)
@@ -60,11 +61,11 @@ static int find_allocators(const struct session *s, struct allocators *found, st
 
 static int choose_hooks(struct session *s, const struct allocators *found, uint64_t stored, struct err *e)
 {
-	int rc = check_given(s, found, e);
+	const struct entry_hooks_input in = { found, &s->view.modules, &s->view.libc, s->options.hooks, &s->view.plan,
+		                              stored };
 
-	return rc < 0 ? rc
-	              : entry_hooks_choose(&s->hooks, found, &s->view.modules, &s->view.libc, &s->memory,
-	                                   s->options.hooks, &s->view.plan, stored, e);
+	int rc = check_given(s, found, e);
+	return rc ?: entry_hooks_choose(&s->hooks, &in, e);
 }
 
 /* CPython 3.13 and later contain mimalloc, for builds without the interpreter's lock and for PYTHONMALLOC. */

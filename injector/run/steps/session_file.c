@@ -79,7 +79,7 @@ static int write_file(const struct session *s, struct dump_file *file, const str
 	struct long_wait w;
 
 	long_wait_begin(&w, s, "writing the dump", "");
-	int rc = dump_file_write(file, source, long_wait_goes_on, &w, e);
+	int rc = dump_file_write(file, source, &w.patience, e);
 	say_status(NULL);
 	return rc;
 }
@@ -237,8 +237,8 @@ static int save(const struct session *s, struct dump_file *file, struct err *e)
 	struct long_wait w;
 
 	long_wait_begin(&w, s, "writing the dump", "");
-	int rc = target_dump_save(&s->payload.block, &s->view.maps, &s->memory, s->options.max_bytes, file,
-	                          long_wait_goes_on, &w, e);
+	int rc = target_dump_save(&(struct target_dump){ &s->payload.block, &s->view.maps, &s->memory },
+	                          s->options.max_bytes, file, &w.patience, e);
 	say_status(NULL);
 	if (rc < 0) {
 		dump_file_discard(file);

@@ -22,18 +22,26 @@ struct code_rows {
 	unsigned count;
 };
 
-static int add_row(struct session *s, struct code_rows *rows, uint32_t trampoline, uint64_t address, const void *old,
-                   const void *new, uint8_t bytes, enum code_patch_kind kind, struct err *e)
+/* What is written where. */
+struct writing {
+	enum code_patch_kind kind;
+	uint64_t address;
+	const void *old, *new;
+	uint8_t bytes;
+	uint32_t trampoline;
+};
+
+static int add_row(struct session *s, struct code_rows *rows, const struct writing *w, struct err *e)
 {
 	struct code_patch *row = &rows->list[rows->count++];
 
 	_Static_assert(2 * ENTRY_HOOKS_MAX + PYTHON_WORDS_MAX <= SESSION_CODE_PATCH_MAX, "rows");
 	*row = (struct code_patch){
-		.address = address, .bytes = bytes, .kind = kind, .trampoline = (uint16_t)trampoline
+		.address = w->address, .bytes = w->bytes, .kind = w->kind, .trampoline = (uint16_t)w->trampoline
 	};
-	memcpy(row->old_code, old, bytes);
-	memcpy(row->new_code, new, bytes);
-	int rc = changes_add(&s->changes, kinds[kind], address, old, new, bytes, e);
+	memcpy(row->old_code, w->old, w->bytes);
+	memcpy(row->new_code, w->new, w->bytes);
+	int rc = changes_add(&s->changes, kinds[w->kind], w->address, w->old, w->new, w->bytes, e);
 	return rc < 0 ? rc : 0;
 }
 
@@ -44,15 +52,14 @@ static int rows_of_hook(struct session *s, const struct entry_hook *hook, struct
 	uint8_t old[ENTRY_JUMP_BYTES];
 
 	int rc = entry_code_patch_make(&patch, plan, hook->detour + detour_code_enter_at(hook->keeps, &plan->undo), e);
-	if (rc == 0 && plan->island)
-		rc = target_read(&s->memory, plan->island, old, sizeof old, e);
-	if (rc == 0 && plan->island)
-		rc = add_row(s, rows, hook->trampoline, plan->island, old, patch.island, ENTRY_JUMP_BYTES, CODE_ISLAND,
-		             e);
-	return rc < 0 ? rc
-	              : add_row(s, rows, hook->trampoline, plan->write_at,
-	                        plan->code + (plan->write_at - hook->address), patch.jump, plan->write_bytes, CODE_JUMP,
-	                        e);
+	const struct writing island = { CODE_ISLAND, plan->island, old, patch.island, sizeof old, hook->trampoline };
+	const struct writing jump = { CODE_JUMP,  plan->write_at,    plan->code + (plan->write_at - hook->address),
+		                      patch.jump, plan->write_bytes, hook->trampoline };
+	if (plan->island) {
+		rc = rc ?: target_read(&s->memory, plan->island, old, sizeof old, e);
+		rc = rc ?: add_row(s, rows, &island, e);
+	}
+	return rc ?: add_row(s, rows, &jump, e);
 }
 
 int code_patches_list(struct session *s, struct err *e)
@@ -64,7 +71,10 @@ int code_patches_list(struct session *s, struct err *e)
 		rc = rows_of_hook(s, &s->hooks.list[i], &rows, e);
 	for (unsigned i = 0; i < s->python.functions.word_count && rc == 0 && s->hooks.count; i++) {
 		const struct python_word *word = &s->python.functions.words[i];
-		rc = add_row(s, &rows, 0, word->address, &word->value, &word->alias, sizeof word->value, CODE_WORD, e);
+		rc = add_row(s, &rows,
+		             &(struct writing){ CODE_WORD, word->address, &word->value, &word->alias,
+		                                sizeof word->value, 0 },
+		             e);
 	}
 	return rc == 0 && rows.count ? target_write(&s->writer, CHANGE_PAYLOAD, s->payload.block.code_patches_address,
 	                                            rows.list, rows.count * sizeof *rows.list, e)

@@ -14,14 +14,14 @@
 #define PIECE_BYTES (64ull << 20)
 
 /* The header of the session's dump, to be freed, or NULL: that is not what is mapped there. */
-static struct dump_header *read_header(const struct memattach_session *block, const struct maps *maps,
-                                       const struct target_memory *memory)
+static struct dump_header *read_header(const struct target_dump *d)
 {
-	const struct mapping *m = maps_find(maps, block->dump_address);
+	const struct memattach_session *block = d->block;
+	const struct mapping *m = maps_find(d->maps, block->dump_address);
 	struct dump_header *h = malloc(sizeof *h);
 
 	if (h && m && m->shared && m->start == block->dump_address && m->end - m->start == block->dump_bytes &&
-	    target_read(memory, block->dump_address, h, sizeof *h, ERR_IGNORED) == 0 &&
+	    target_read(d->memory, block->dump_address, h, sizeof *h, ERR_IGNORED) == 0 &&
 	    memcmp(h->magic, DUMP_MAGIC, sizeof h->magic) == 0 && h->session_id == block->session_id)
 		return h;
 	free(h);
@@ -38,23 +38,22 @@ _Static_assert(offsetof(struct dump_header, lease_realtime_ns) ==
                        offsetof(struct dump_header, lease_stamp) + offsetof(struct lease, realtime_ns),
                "lease");
 
-int target_dump_end_lease(const struct memattach_session *block, const struct maps *maps,
-                          const struct target_memory *memory, const struct target_writer *writer, struct err *e)
+int target_dump_end_lease(const struct target_dump *d, const struct target_writer *writer, struct err *e)
 {
-	AUTO_FREE struct dump_header *h = read_header(block, maps, memory);
+	AUTO_FREE struct dump_header *h = read_header(d);
 	struct dump_clock now = clock_dump_now();
 	const struct lease ended = { .stamp = now.stamp, .realtime_ns = now.realtime_ns };
 
 	if (!h || (h->lease_stamp && h->lease_stamp <= now.stamp))
 		return 0;
-	return target_write(writer, CHANGE_RECORDING, block->dump_address + offsetof(struct dump_header, lease_stamp),
-	                    &ended, sizeof ended, e);
+	return target_write(writer, CHANGE_RECORDING,
+	                    d->block->dump_address + offsetof(struct dump_header, lease_stamp), &ended, sizeof ended,
+	                    e);
 }
 
-bool target_dump_is_of_another(const struct memattach_session *block, const struct maps *maps,
-                               const struct target_memory *memory, uint64_t start_ticks)
+bool target_dump_is_of_another(const struct target_dump *d, uint64_t start_ticks)
 {
-	AUTO_FREE struct dump_header *h = read_header(block, maps, memory);
+	AUTO_FREE struct dump_header *h = read_header(d);
 
 	return h && h->target_start_ticks != start_ticks;
 }
@@ -80,38 +79,36 @@ static void end_recording(struct dump_header *h)
 	h->clock_latest = clock_dump_now();
 }
 
-int target_dump_save(const struct memattach_session *block, const struct maps *maps, const struct target_memory *memory,
-                     uint64_t max_bytes, struct dump_file *file, bool (*waiting)(void *context, double done),
-                     void *context, struct err *e)
+int target_dump_save(const struct target_dump *d, uint64_t max_bytes, struct dump_file *file,
+                     const struct patience *patience, struct err *e)
 {
-	const struct remote_dump remote = { memory, block->dump_address };
-	struct dump_source source = { .read = read_remote, .context = &remote, .fd = memory->mem_fd };
-	AUTO_FREE struct dump_header *h = read_header(block, maps, memory);
+	const struct remote_dump remote = { d->memory, d->block->dump_address };
+	struct dump_source source = { .read = read_remote, .context = &remote, .fd = d->memory->mem_fd };
+	AUTO_FREE struct dump_header *h = read_header(d);
 
 	if (!h)
 		return err_set(e, ENOENT, "the recording is not mapped any more");
 	source.header = *h;
-	int rc = dump_source_check(&source, block->dump_bytes, e);
+	int rc = dump_source_check(&source, d->block->dump_bytes, e);
 	if (rc == 0 && dump_source_bytes(&source) > max_bytes)
 		rc = err_set(e, EFBIG, "the recording says that it is larger than --max-size");
 	if (rc < 0)
 		return rc;
 	end_recording(&source.header);
-	return dump_file_write(file, &source, waiting, context, e);
+	return dump_file_write(file, &source, patience, e);
 }
 
 /* The end of what can have been touched: of the last region. 0: this is not a dump. */
-static uint64_t used_bytes(const struct memattach_session *block, const struct maps *maps,
-                           const struct target_memory *memory)
+static uint64_t used_bytes(const struct target_dump *d)
 {
-	AUTO_FREE struct dump_header *h = read_header(block, maps, memory);
+	AUTO_FREE struct dump_header *h = read_header(d);
 	uint64_t end = 0;
 
 	if (!h)
 		return 0;
 	for (uint32_t i = 0; i < h->region_count && i < DUMP_REGION_MAX; i++)
-		if (h->regions[i].offset <= block->dump_bytes &&
-		    h->regions[i].bytes <= block->dump_bytes - h->regions[i].offset &&
+		if (h->regions[i].offset <= d->block->dump_bytes &&
+		    h->regions[i].bytes <= d->block->dump_bytes - h->regions[i].offset &&
 		    h->regions[i].offset + h->regions[i].bytes > end)
 			end = h->regions[i].offset + h->regions[i].bytes;
 	return end;
@@ -141,10 +138,9 @@ static int forget(void *context, struct remote *r, struct tracee *t, struct err 
 	return rc == -ESRCH ? rc : -EINPROGRESS;
 }
 
-int target_dump_forget(const struct memattach_session *block, const struct maps *maps, const struct borrower *b,
-                       struct err *e)
+int target_dump_forget(const struct target_dump *d, const struct borrower *b, struct err *e)
 {
-	uint64_t end = used_bytes(block, maps, b->memory);
+	uint64_t end = used_bytes(d);
 	struct piece piece = { .call_ns = b->call_ns };
 	int rc = 0;
 
@@ -153,7 +149,7 @@ int target_dump_forget(const struct memattach_session *block, const struct maps 
 		return 0;
 	for (uint64_t at = 0; rc == 0 && !piece.refused && end - at > PIECE_BYTES && !watchdog_asked_twice();
 	     at += PIECE_BYTES) {
-		piece.address = block->dump_address + at;
+		piece.address = d->block->dump_address + at;
 		rc = borrow_thread(b, forget, &piece, e);
 	}
 	return rc;

@@ -64,37 +64,49 @@ static void add_words(struct session_python_functions *to, const struct python_f
 				(struct python_word){ .address = words[i], .value = f->value, .alias = place->alias };
 }
 
-/* *name: of the function that is refused. */
-static const char *try(struct session *s, const struct elf_module *m, const struct target_memory *memory,
-                       const struct python_function *list, unsigned count, struct session_python_functions *to,
-                       const char **name, struct err *e)
-{
-	struct allocator_function functions[PYTHON_FUNCTIONS_MAX] = { 0 };
+/* Functions to be hooked, and what is known of each. */
+struct attempt {
+	const struct python_function *list;
+	unsigned count;
+	struct allocator_function functions[PYTHON_FUNCTIONS_MAX];
 	struct place places[PYTHON_FUNCTIONS_MAX];
-	const char *why = NULL;
+	const char *name; /* of the one that is refused */
+};
 
-	for (unsigned i = 0; i < count && !why; i++) {
-		functions[i].module = (uint32_t)(m - s->view.modules.list);
-		functions[i].like = (struct allocation_name){ .family = FAMILY_GIVEN, .hook = list[i].hook };
-		*name = listed_hook_symbol(list[i].hook);
-		snprintf(functions[i].name, sizeof functions[i].name, "%s", *name);
-		why = find_place(&places[i], m, memory, &list[i]);
-		functions[i].address = places[i].function;
+/* NULL, or why one of them cannot be hooked. */
+static const char *find_functions(struct attempt *a, const struct session *s, const struct elf_module *m,
+                                  const struct target_memory *memory)
+{
+	for (unsigned i = 0; i < a->count; i++) {
+		struct allocator_function *f = &a->functions[i];
+		f->module = (uint32_t)(m - s->view.modules.list);
+		f->like = (struct allocation_name){ .family = FAMILY_GIVEN, .hook = a->list[i].hook };
+		a->name = listed_hook_symbol(a->list[i].hook);
+		snprintf(f->name, sizeof f->name, "%s", a->name);
+		const char *why = find_place(&a->places[i], m, memory, &a->list[i]);
+		if (why)
+			return why;
+		f->address = a->places[i].function;
 	}
-	if (!why && look_at(s, functions, count, memory, e) < 0)
-		return e->text;
-	for (unsigned i = 0; i < count && !why; i++) {
+	return NULL;
+}
+
+static const char *hook_functions(struct attempt *a, struct session *s, struct session_python_functions *to,
+                                  struct err *e)
+{
+	for (unsigned i = 0; i < a->count; i++) {
 		struct entry_hook *hook = &to->hooks[to->count++];
-		why = entry_hook_make(hook, &functions[i], &s->view.modules, list[i].outer);
-		*name = listed_hook_symbol(list[i].hook);
-		if (!why && meets(&s->hooks, hook))
-			why = "its padding is used by another hook";
-		if (!why && entry_hooks_add(&s->hooks, hook, e) < 0)
-			why = e->text;
-		if (!why)
-			add_words(to, &list[i], &places[i]);
+		const char *why = entry_hook_make(hook, &a->functions[i], &s->view.modules, a->list[i].outer);
+		a->name = listed_hook_symbol(a->list[i].hook);
+		if (why)
+			return why;
+		if (meets(&s->hooks, hook))
+			return "its padding is used by another hook";
+		if (entry_hooks_add(&s->hooks, hook, e) < 0)
+			return e->text;
+		add_words(to, &a->list[i], &a->places[i]);
 	}
-	return why;
+	return NULL;
 }
 
 static void name_them(struct entry_hooks *h)
@@ -110,15 +122,19 @@ bool python_functions_hook(struct session *s, const struct elf_module *m, const 
 {
 	struct session_python_functions to = s->python.functions;
 	const size_t before = s->hooks.count;
-	const char *name = "", *text;
+	struct attempt a = { .list = list, .count = count, .name = "" };
+	struct err e;
 
 	if (s->options.hooks == HOOKS_GOT) {
 		snprintf(why, size, "--hooks got allows no hook at the entry of a function");
 		return false;
 	}
-	text = try(s, m, memory, list, count, &to, &name, ERR_IGNORED);
+	const char *text = find_functions(&a, s, m, memory);
+	if (!text && look_at(s, a.functions, count, memory, &e) < 0)
+		text = e.text;
+	text = text ?: hook_functions(&a, s, &to, &e);
 	if (text) {
-		snprintf(why, size, "%s cannot be hooked at its entry: %s", name, text);
+		snprintf(why, size, "%s cannot be hooked at its entry: %s", a.name, text);
 		s->hooks.count = before;
 		return false;
 	}

@@ -144,7 +144,9 @@ static void test_walk_again_finds_new_chunks(void **state)
 	assert_int_equal(census_memory_open(&memory, &target, &maps, &self, &pages, 1 << 24, &e), 0);
 	assert_int_equal(heap_marks_open(&s.marks, s.start, s.end, &e), 0);
 	h.again_until_ns = UINT64_MAX;
-	assert_int_equal(chunk_walk_again(&h, &s, &memory, base, base + WALK_BYTES, count_new, &new, &e), 0);
+	assert_int_equal(
+		chunk_walk_again(&h, &memory, (struct chunk_range){ &s, base, base + WALK_BYTES }, count_new, &new, &e),
+		0);
 	const unsigned chunks = (unsigned)((top - base) / CHUNK_BYTES), in_use = chunks - chunks / 4;
 	assert_int_equal(new, in_use);
 	assert_int_equal(s.top, top);
@@ -152,17 +154,23 @@ static void test_walk_again_finds_new_chunks(void **state)
 	for (uint64_t at = base, n = 0; at < top; at += CHUNK_BYTES, n++)
 		assert_int_equal(heap_marks_is_free(&s.marks, at), n % 4 == 3);
 	new = 0;
-	assert_int_equal(chunk_walk_again(&h, &s, &memory, base, base + WALK_BYTES, count_new, &new, &e), 0);
+	assert_int_equal(
+		chunk_walk_again(&h, &memory, (struct chunk_range){ &s, base, base + WALK_BYTES }, count_new, &new, &e),
+		0);
 	assert_int_equal(new, 0);
 	heap[(base + CENSUS_PAGE - base) / 8 + 1] = 32 | 0; /* the chunk in front of it is free still */
 	heap[(base + CENSUS_PAGE + 32 - base) / 8 + 1] = 32 | 1;
 	census_memory_refresh(&memory);
-	assert_int_equal(
-		chunk_walk_again(&h, &s, &memory, base + CENSUS_PAGE, base + 2 * CENSUS_PAGE, count_new, &new, &e), 0);
+	assert_int_equal(chunk_walk_again(&h, &memory,
+	                                  (struct chunk_range){ &s, base + CENSUS_PAGE, base + 2 * CENSUS_PAGE },
+	                                  count_new, &new, &e),
+	                 0);
 	assert_int_equal(new, 1);
 	assert_true(heap_marks_begins(&s.marks, base + CENSUS_PAGE + 32));
 	h.again_until_ns = 1;
-	assert_int_equal(chunk_walk_again(&h, &s, &memory, base, base + WALK_BYTES, count_new, &new, &e), -ETIME);
+	assert_int_equal(
+		chunk_walk_again(&h, &memory, (struct chunk_range){ &s, base, base + WALK_BYTES }, count_new, &new, &e),
+		-ETIME);
 	census_memory_close(&memory);
 	heap_marks_close(&s.marks);
 	resident_pages_free(&pages);

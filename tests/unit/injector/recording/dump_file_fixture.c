@@ -64,7 +64,7 @@ int write_now(struct err *e)
 	unsigned calls = 0;
 
 	dump_source_of_writer(&source, &writer);
-	return dump_file_write(&file, &source, patient, &calls, e);
+	return dump_file_write(&file, &source, &(struct patience){ patient, &calls }, e);
 }
 
 unsigned count_files(void)

@@ -167,7 +167,7 @@ static void test_directory_that_cannot_be_written_is_an_error(void **state)
 		struct dump_source source;
 		unsigned calls = 0;
 		dump_source_of_writer(&source, &writer);
-		assert_int_equal(dump_file_write(&small, &source, patient, &calls, &e), -EROFS);
+		assert_int_equal(dump_file_write(&small, &source, &(struct patience){ patient, &calls }, &e), -EROFS);
 		dump_file_close(&small);
 		assert_int_equal(umount(directory), 0);
 		return;
@@ -281,7 +281,7 @@ static void test_copy_that_is_ended_leaves_a_whole_one(void **state)
 	}
 	struct dump_source source;
 	dump_source_of_writer(&source, &writer);
-	int rc = dump_file_write(&file, &source, impatient, NULL, &e);
+	int rc = dump_file_write(&file, &source, &(struct patience){ impatient, NULL }, &e);
 	assert_true(rc == 0 || rc == -EINTR);
 	assert_int_equal(write_now(&e), 0);
 	assert_dump(path, 100);

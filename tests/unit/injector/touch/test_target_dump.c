@@ -78,7 +78,7 @@ static int end_lease(void)
 	struct err e;
 
 	assert_int_equal(maps_read(&maps, "/proc/self/maps", &e), 0);
-	int rc = target_dump_end_lease(&block, &maps, &memory, &writer, &e);
+	int rc = target_dump_end_lease(&(struct target_dump){ &block, &maps, &memory }, &writer, &e);
 	maps_free(&maps);
 	return rc;
 }
