@@ -214,10 +214,8 @@ int report_dhat(const struct report *r, FILE *out)
 	}
 	json_object(&d->json, NULL);
 	int s = put_head(d);
-	if (!s)
-		s = put_points(d);
-	if (!s)
-		s = put_table(d);
+	s = s ?: put_points(d);
+	s = s ?: put_table(d);
 	json_object_end(&d->json);
 	place_table_done(&d->places);
 	frame_name_done(&d->function);

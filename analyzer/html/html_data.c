@@ -195,7 +195,7 @@ static int put_frame(const struct html_tree *t, struct json *j, uint32_t frame, 
 	json_array_line(j, NULL);
 	int s = html_put_name(j, name_of(t, frame), buffer);
 	json_unsigned(j, NULL, PLACE_IMAGE(entry->place));
-	s = s ? s : html_put_name(j, file_of(t, frame), buffer);
+	s = s ?: html_put_name(j, file_of(t, frame), buffer);
 	json_number(j, NULL, entry->line);
 	json_unsigned(j, NULL,
 	              !t->report->options.show_std && !source_places_have(&t->report->images, entry->place) &&
@@ -243,7 +243,7 @@ int html_data_frames(const struct html_tree *t, struct json *j, uint32_t *order)
 		node = next_node(t, node);
 	} while (!s && node != HTML_ROOT);
 	json_array_end(j);
-	s = s ? s : put_modules(t, j, named, &buffer);
+	s = s ?: put_modules(t, j, named, &buffer);
 	frame_name_done(&buffer);
 	return s;
 }

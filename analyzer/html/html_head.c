@@ -58,14 +58,14 @@ static int put_texts(struct json *j, const struct report *r, const char *name)
 	frame_name_done(&buffer);
 	if (!s && (r->session_count != 1 || r->options.at_ns || r->options.since_ns))
 		s = put_part(j, "sessions", r, text_sessions);
-	s = s ? s : put_part(j, "verdict", r, text_verdict);
-	s = s ? s : put_part(j, "trust", r, text_trust);
-	s = s ? s : put_part(j, "warnings", r, text_warnings);
+	s = s ?: put_part(j, "verdict", r, text_verdict);
+	s = s ?: put_part(j, "trust", r, text_trust);
+	s = s ?: put_part(j, "warnings", r, text_warnings);
 	if (!s && r->resident.known && !filter_any(&r->options.filter))
 		s = put_part(j, "resident", r, put_resident);
-	s = s ? s : put_part(j, "filter", r, text_filter);
-	s = s ? s : put_part(j, "seen", r, text_seen);
-	return s ? s : put_part(j, "facts", r, put_facts);
+	s = s ?: put_part(j, "filter", r, text_filter);
+	s = s ?: put_part(j, "seen", r, text_seen);
+	return s ?: put_part(j, "facts", r, put_facts);
 }
 
 static void put_estimate(struct json *j, const char *name, struct estimate x)
@@ -180,8 +180,8 @@ int html_head(const struct report *r, const char *name, size_t table, const char
 	put_figures(j, r);
 	put_timeline(j, r);
 	int s = put_texts(j, r, name);
-	s = s ? s : html_table(r, table, j);
-	s = s ? s : html_leaks(r, table / LEAKS_PART, j);
+	s = s ?: html_table(r, table, j);
+	s = s ?: html_leaks(r, table / LEAKS_PART, j);
 	if (!s)
 		json_object_end(j);
 	return s;

@@ -217,7 +217,7 @@ static int put_unseen(const struct machine_page *m, struct json *j)
 		json_array_line(j, NULL);
 		json_unsigned(j, NULL, machine->unseen[i].count);
 		s = html_put_name(j, machine->unseen[i].name, &buffer);
-		s = s ? s : html_put_name(j, machine->unseen[i].why, &buffer);
+		s = s ?: html_put_name(j, machine->unseen[i].why, &buffer);
 		json_array_end(j);
 	}
 	json_array_end(j);
@@ -239,7 +239,7 @@ static int put_all(const struct machine_page *m, FILE *out)
 	for (unsigned kind = 0; !s && kind < SESSION_KINDS; kind++)
 		s = put_kind(m, kind, &j);
 	json_array_end(&j);
-	s = s ? s : put_unseen(m, &j);
+	s = s ?: put_unseen(m, &j);
 	if (!s)
 		json_object_end(&j);
 	fputs("</script>\n", out);
@@ -267,7 +267,7 @@ int html_machine(const struct report *r, char **text, size_t *bytes)
 	*bytes = 0;
 	for (unsigned kind = 0; !s && kind < SESSION_KINDS; kind++)
 		s = find_rows(&m, kind);
-	s = s ? s : make_parts(&m, HTML_MACHINE_BYTES - tables);
+	s = s ?: make_parts(&m, HTML_MACHINE_BYTES - tables);
 	FILE *out = s ? NULL : open_memstream(text, bytes);
 	if (out) {
 		s = put_all(&m, out);

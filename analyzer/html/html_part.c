@@ -65,7 +65,7 @@ static int put_tree(const struct html_tree *t, unsigned number, FILE *out)
 	json_object(&j, NULL);
 	html_tree_coarse(t, &j);
 	int s = html_data_frames(t, &j, order);
-	s = s ? s : html_leak_entries(t, &j);
+	s = s ?: html_leak_entries(t, &j);
 	if (s)
 		return s;
 	json_object_end(&j);
@@ -88,8 +88,8 @@ static int put_part(const struct report *part, const char *name, unsigned number
 	if ((size_t)used + TAGS_BYTES > limit)
 		return 1;
 	s = html_tree_init(&tree, part);
-	s = s ? s : html_tree_fit(&tree, limit - (size_t)used - TAGS_BYTES);
-	s = s ? s : put_tree(&tree, number, out);
+	s = s ?: html_tree_fit(&tree, limit - (size_t)used - TAGS_BYTES);
+	s = s ?: put_tree(&tree, number, out);
 	html_tree_done(&tree);
 	return s;
 }
@@ -108,7 +108,7 @@ int html_part_make(const struct html_part *p, const struct report *r, size_t lim
 	options.processes = false;
 	options.timeline = options.moments = 0;
 	int s = report_init(&part, &options, ERR_IGNORED);
-	s = s ? s : read_sessions(&part, r, p->sessions, p->count, &same);
+	s = s ?: read_sessions(&part, r, p->sessions, p->count, &same);
 	FILE *out = s || !part.session_count ? NULL : open_memstream(text, bytes);
 	if (out) {
 		s = put_part(&part, p->name, p->number, same, limit, out);

@@ -87,7 +87,7 @@ static int put_group(struct json *j, const struct report *r, const struct group 
 	json_array_line(j, NULL);
 	int s = html_put_name(j, name_of(r, g, text), buffer);
 	if (path)
-		s = s ? s : html_put_name(j, path, buffer);
+		s = s ?: html_put_name(j, path, buffer);
 	else
 		json_string(j, NULL, NULL);
 	json_unsigned(j, NULL, owns(g));
@@ -183,10 +183,10 @@ static int put_by(struct json *j, const struct report *r, size_t bytes)
 		return put_sample_groups(j, r, &r->threads, bytes);
 	if (groups_of_samples(r->options.by)) {
 		s = groups_add_classes(&groups, &r->classes, r->options.by, &r->total);
-		s = s ? s : put_sample_groups(j, r, &groups, bytes);
+		s = s ?: put_sample_groups(j, r, &groups, bytes);
 	} else {
 		s = groups_make(&groups, r);
-		s = s ? s : put_groups(j, r, &groups, bytes);
+		s = s ?: put_groups(j, r, &groups, bytes);
 	}
 	groups_done(&groups);
 	return s;

@@ -55,12 +55,12 @@ static int find_node(struct html_tree *t, size_t i, uint32_t *node)
 	*node = HTML_ROOT;
 	if (gap) {
 		s = frame_table_word(&t->frames, output_gap_name(&t->rows, gap), &frame);
-		s = s ? s : descend(t, node, frame);
+		s = s ?: descend(t, node, frame);
 	}
 	s = s || !row || !row->frame_count ? s : folded_stack_make(&t->stack, t->report, row);
 	for (size_t k = row && row->frame_count ? t->stack.count : 0; !s && k-- > 0;) {
 		s = frame_table_folded(&t->frames, &t->stack.list[k], &frame);
-		s = s ? s : descend(t, node, frame);
+		s = s ?: descend(t, node, frame);
 	}
 	return s;
 }
@@ -122,7 +122,7 @@ int html_tree_init(struct html_tree *t, const struct report *r)
 		return -ENOMEM;
 	t->nodes[t->count++] = (struct html_node){ .kept = true };
 	int s = frame_table_word(&t->frames, "(small stacks)", &t->small_frame);
-	s = s ? s : add_rows(t);
+	s = s ?: add_rows(t);
 	t->kept = t->count;
 	return s;
 }

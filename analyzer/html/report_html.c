@@ -81,8 +81,8 @@ static int put_tree(const struct html_tree *t, FILE *out)
 	json_object(&j, NULL);
 	html_tree_coarse(t, &j);
 	int s = report_compares(t->report) ? put_growth(t, &j) : 0;
-	s = s ? s : html_data_frames(t, &j, order);
-	s = s ? s : html_leak_entries(t, &j);
+	s = s ?: html_data_frames(t, &j, order);
+	s = s ?: html_leak_entries(t, &j);
 	if (s)
 		return s;
 	json_object_end(&j);
@@ -106,8 +106,7 @@ static int put_all(const struct html_tree *t, const struct part *b, const struct
 	struct html_spans spans = { 0 };
 	int s = make_tree(t, &tree);
 
-	if (!s)
-		s = html_spans_make(t, tree.bytes < bytes ? bytes - tree.bytes : 0, &spans);
+	s = s ?: html_spans_make(t, tree.bytes < bytes ? bytes - tree.bytes : 0, &spans);
 	if (!s) {
 		fwrite(b->text, 1, b->bytes, out);
 		fwrite(tree.text, 1, tree.bytes, out);
@@ -134,12 +133,9 @@ int report_html(const struct report *r, const char *name, FILE *out)
 	size_t used = fixed + b.bytes + machine.bytes, bytes = used < HTML_BYTES ? HTML_BYTES - used : 0;
 	size_t kept = html_spans_bytes(r);
 
-	if (!s)
-		s = html_tree_init(&tree, r);
-	if (!s)
-		s = html_tree_fit(&tree, bytes > kept ? bytes - kept : 0);
-	if (!s)
-		s = put_all(&tree, &b, &machine, bytes, out);
+	s = s ?: html_tree_init(&tree, r);
+	s = s ?: html_tree_fit(&tree, bytes > kept ? bytes - kept : 0);
+	s = s ?: put_all(&tree, &b, &machine, bytes, out);
 	html_tree_done(&tree);
 	free(b.text);
 	free(machine.text);

@@ -478,7 +478,7 @@ static int read_records(struct samples *s)
 	r = r ?: dump_each_live(s->dump, on_live, s);
 	r = r ?: add_batch(s);
 	r = r ?: dump_each_history(s->dump, on_history, s);
-	return r ? r : add_batch(s);
+	return r ?: add_batch(s);
 }
 
 static void clear(struct samples *s)

@@ -65,7 +65,7 @@ static int set_name(struct stack_threads *t, uint32_t tid, const char *name)
 
 	snprintf(id, sizeof id, "tid %" PRIu32, tid);
 	int s = string_table_add(&t->names, name && name[0] ? name : id, &number);
-	return s ? s : map_put(&t->name_of, tid, number);
+	return s ?: map_put(&t->name_of, tid, number);
 }
 
 /* The last one of several is its name. */
@@ -79,8 +79,7 @@ int stack_threads_finish(struct stack_threads *t, struct dump *dump)
 	uint32_t none;
 	int s = string_table_add(&t->names, "", &none);
 
-	if (!s)
-		s = dump_each_thread(dump, on_thread, t);
+	s = s ?: dump_each_thread(dump, on_thread, t);
 	for (; !s && t->named < t->count; t->named++) {
 		struct thread_part *part = &t->parts[t->named];
 		if (part->thread && !map_find(&t->name_of, part->thread))

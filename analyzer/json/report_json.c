@@ -549,8 +549,7 @@ int report_json(const struct report *r, FILE *out)
 	put_groups(&j, r);
 	json_timeline(&j, r);
 	json_machine(&j, r);
-	if (!s)
-		s = json_frames_tables(&frames, &j);
+	s = s ?: json_frames_tables(&frames, &j);
 	json_frames_done(&frames);
 	if (!s)
 		json_object_end(&j);

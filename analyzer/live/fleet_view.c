@@ -156,8 +156,8 @@ static int child_main(void *arg, struct err *e)
 	while (!r && !v->choice.quit) {
 		if (!v->choice.paused && now_ns(CLOCK_MONOTONIC) >= v->due_ns)
 			r = look(v, e);
-		r = r ? r : terminal_draw(write_screen, v, e);
-		r = r ? r : live_keyboard_await(&keyboard, v->due_ns, e);
+		r = r ?: terminal_draw(write_screen, v, e);
+		r = r ?: live_keyboard_await(&keyboard, v->due_ns, e);
 		if (!r && v->wants_heap)
 			r = show_heap(v, e);
 	}

@@ -59,7 +59,7 @@ static int begin(struct live_heap *h)
 		h->symbols = symbols_new(&h->images, h->search, true);
 		r = h->symbols ? 0 : -ENOMEM;
 	}
-	return r ? r : add_stack(h, 0);
+	return r ?: add_stack(h, 0);
 }
 
 int live_heap_init(struct live_heap *h, const struct image_search *search)

@@ -258,7 +258,7 @@ static int group_of(struct live_names *n, const char *key, const char *text, uin
 	}
 	*group = (uint32_t)n->count;
 	int r = add_name(n, key, text);
-	return r ? r : map_put(&n->name_of, hash, *group);
+	return r ?: map_put(&n->name_of, hash, *group);
 }
 
 const char *live_names_text(const struct live_names *n, uint32_t group)

@@ -364,7 +364,7 @@ static int set_filter(struct build *b, uint64_t end)
 	int s = number && number <= UINT32_MAX
 	                ? map_put(&b->threads, number, filter_thread(&b->report->filter, (uint32_t)number, ""))
 	                : 0;
-	return s ? s : dump_each_thread(b->dump, on_thread, b);
+	return s ?: dump_each_thread(b->dump, on_thread, b);
 }
 
 /* Blocks by size or lifetime, as one dump knows them. */
@@ -425,8 +425,7 @@ static int read_timeline(struct build *b, size_t count, struct timeline *timelin
 
 	for (size_t i = 0; !s && i < count; i++)
 		timeline->points[i].stamp = dump_stamp_after(b->dump, timeline->points[i].ns);
-	if (!s)
-		s = samples_read(&samples, b->dump, &options);
+	s = s ?: samples_read(&samples, b->dump, &options);
 	/* Without any record that is left, nothing is known of what was freed. */
 	uint64_t whole_since = samples.oldest_freed ? samples.oldest_freed : UINT64_MAX;
 	if (!s)
@@ -478,7 +477,7 @@ static int read_views(struct build *b, struct sample_options *options)
 	}
 	if (!s && moments)
 		s = read_timeline(b, moments, &r->timeline, spans, HALF_NONE);
-	return s ? s : samples_read(&b->samples, b->dump, options);
+	return s ?: samples_read(&b->samples, b->dump, options);
 }
 
 /* A growth is of two times. */
@@ -509,20 +508,16 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 	int s = images_add(&r->images, dump, root, &b.modules);
 	if (!s && r->symbols)
 		s = symbols_take_dump(r->symbols, dump, &b.modules);
-	if (!s)
-		s = stack_maker_init(&b.stacks, dump, &b.modules, &r->images, r->symbols, r->options.native);
+	s = s ?: stack_maker_init(&b.stacks, dump, &b.modules, &r->images, r->symbols, r->options.native);
 	if (dump_header(dump)->python_version)
 		r->python.version = dump_header(dump)->python_version;
 	if (dump_header(dump)->java_version)
 		r->java.version = dump_header(dump)->java_version;
-	if (!s)
-		s = read_views(&b, &options);
-	if (!s)
-		s = make_rows(&b);
+	s = s ?: read_views(&b, &options);
+	s = s ?: make_rows(&b);
 	if (!s && options.stack_threads)
 		s = stack_threads_finish(options.stack_threads, dump);
-	if (!s)
-		s = threads_read_names(&b.samples.threads, dump);
+	s = s ?: threads_read_names(&b.samples.threads, dump);
 	if (!s)
 		s = groups_add_threads(r->options.by == BY_THREAD ? &r->groups : &r->threads, &b.samples.threads,
 		                       r->sessions[r->session_count - 1].pid, b.samples.rate);

@@ -62,7 +62,7 @@ static int find_level(struct report *r, struct callers *c)
 		s = map_put(&r->shared_places, entry->key, 1);
 		found = 1;
 	}
-	return s ? s : found;
+	return s ?: found;
 }
 
 int folding_find_shared(struct report *r)

@@ -68,7 +68,7 @@ static int make_notes(struct report *r, struct dump *dump)
 	if (!s && r->options.leaks && dump_counter(dump, DUMP_COUNTER_lost_history))
 		s = on_note(r, DUMP_NOTE_OTHER,
 		            "some of the history was dropped: the test for leaks takes it to be like the rest");
-	return s ? s : dump_each_note(dump, on_note, r);
+	return s ?: dump_each_note(dump, on_note, r);
 }
 
 static bool needs_lines(const struct report_options *o)
@@ -116,10 +116,8 @@ static int add(struct report *r, struct dump *dump, const char *name, enum colle
 {
 	int s = add_session(r, dump, name);
 
-	if (!s)
-		s = make_notes(r, dump);
-	if (!s)
-		s = collect_dump(r, dump, side, kept);
+	s = s ?: make_notes(r, dump);
+	s = s ?: collect_dump(r, dump, side, kept);
 	if (s)
 		return s;
 	struct recorded_session *session = &r->sessions[r->session_count - 1];
@@ -495,14 +493,11 @@ int report_finish(struct report *r, struct err *e)
 		share_sizes(r, r->total.change);
 	if (!s && (r->rows.leaks || report_compares(r)))
 		s = test_rows(r);
-	if (!s)
-		s = folding_find_shared(r);
+	s = s ?: folding_find_shared(r);
 	for (int k = 0; k < 2; k++)
 		r->listed_whole[k] = report_estimate(r, &r->total, k ? FIGURE_ALLOCATED_BYTES : FIGURE_LIVE_BYTES).high;
-	if (!s)
-		s = make_groups(r);
-	if (!s)
-		s = sort_rows(r);
+	s = s ?: make_groups(r);
+	s = s ?: sort_rows(r);
 	if (!s && filter_failed(&r->filter))
 		s = -ENOMEM;
 	return s ? fail(s, e) : 0;
@@ -539,10 +534,8 @@ int report_make(struct report *r, struct dump *dump, const char *name, const str
 {
 	int s = report_init(r, options, e);
 
-	if (!s)
-		s = report_add(r, dump, name, e);
-	if (!s)
-		s = report_finish(r, e);
+	s = s ?: report_add(r, dump, name, e);
+	s = s ?: report_finish(r, e);
 	if (s)
 		report_done(r);
 	return s;

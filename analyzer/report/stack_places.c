@@ -27,7 +27,7 @@ int stack_maker_init(struct stack_maker *m, struct dump *dump, const struct imag
 		                   .native = native,
 		                   .coroutines = images_any(images, modules, is_greenlet) };
 	int r = python_names_init(&m->names, images, dump);
-	return r ? r : java_places_init(&m->java_frames, images, dump);
+	return r ?: java_places_init(&m->java_frames, images, dump);
 }
 
 void stack_maker_done(struct stack_maker *m)

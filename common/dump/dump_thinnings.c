@@ -49,7 +49,7 @@ int dump_thinned_meanwhile(struct dump *dump)
 		return 0;
 	dump->header.thinnings = now;
 	int r = dump_read_thinnings(dump);
-	return r ? r : 1;
+	return r ?: 1;
 }
 
 int dump_take_thinnings(struct dump *earlier, const struct dump *later)

@@ -144,9 +144,8 @@ static void count_words(struct finder *f, const struct module_view *v)
 	const struct elf_module *m = v->file.module;
 	AUTO_FREE Elf64_Rela *relas = NULL;
 	size_t count = 0;
-	struct err ignored; /* the end of the step asks for it */
 
-	if (elf_module_relocations(m, &f->memory, &m->rela, &relas, &count, &ignored))
+	if (elf_module_relocations(m, &f->memory, &m->rela, &relas, &count, ERR_IGNORED))
 		return;
 	for (size_t i = 0; i < count; i++) {
 		struct allocator_function *fn = ELF64_R_TYPE(relas[i].r_info) == RELOCATION_RELATIVE

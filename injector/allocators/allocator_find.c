@@ -211,7 +211,7 @@ static int collect_all(struct finder *f, enum names_source *sources, struct err 
 	}
 	if (f->out.function_count)
 		qsort(f->out.functions, f->out.function_count, sizeof *f->out.functions, by_place);
-	return r ? r : make_index(f, e);
+	return r ?: make_index(f, e);
 }
 
 /* ---- examining ---- */

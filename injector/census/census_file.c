@@ -166,16 +166,13 @@ int census_file_write(const struct census *c, const char *path, struct err *e)
 	struct building b = { 0 };
 
 	int rc = add_regions(&b, c, e);
-	if (rc == 0)
-		rc = add_sizes(&b, &c->heap, e);
-	if (rc == 0)
-		rc = add_types(&b, CENSUS_TABLE_TYPES, &c->types, e);
+	rc = rc ?: add_sizes(&b, &c->heap, e);
+	rc = rc ?: add_types(&b, CENSUS_TABLE_TYPES, &c->types, e);
 	if (rc == 0 && c->holders.known)
 		rc = add_holders(&b, &c->holders, e);
 	if (rc == 0 && c->lost.known)
 		rc = add_lost(&b, &c->lost, e);
-	if (rc == 0)
-		rc = write_all(&b, c, path, e);
+	rc = rc ?: write_all(&b, c, path, e);
 	free(b.rows);
 	free(b.strings);
 	return rc;

@@ -338,8 +338,7 @@ int census_text(const struct census *c, const struct census_view *view, struct e
 			rc = census_put_types(&p, view->by == CENSUS_BY_TYPE ? BLOCK_ROWS_ALL : BLOCK_ROWS, e);
 		if (view->by == CENSUS_BY_ALL || view->by == CENSUS_BY_HOLDER)
 			census_put_holders(&p, view->by == CENSUS_BY_HOLDER ? BLOCK_ROWS_ALL : BLOCK_ROWS);
-		if (rc == 0)
-			rc = census_put_lost(&p, view->by == CENSUS_BY_TYPE ? BLOCK_ROWS_ALL : BLOCK_ROWS, e);
+		rc = rc ?: census_put_lost(&p, view->by == CENSUS_BY_TYPE ? BLOCK_ROWS_ALL : BLOCK_ROWS, e);
 		puts("");
 		put_trust(&p);
 		put_next(&p, &s);

@@ -265,24 +265,19 @@ static int take(struct looking *l, const struct memory_look_wish *wish, struct e
 	pid_t *tids = NULL;
 
 	int rc = live_thread_maps(l->target, &l->maps, e);
-	if (rc == 0)
-		rc = target_tids(l->target, &tids, &threads, e);
+	rc = rc ?: target_tids(l->target, &tids, &threads, e);
 	free(tids);
 	if (rc == 0 && threads <= THREADS_MAX)
 		rc = stack_owners_find(&l->stacks, l->target, &l->maps, e);
 	const uint64_t now = now_ns(CLOCK_THREAD_CPUTIME_ID);
 	l->until_ns = now + wish->pages_ns + wish->pages_ns / 2;
-	if (rc == 0)
-		rc = quick_scan_take(&l->scan, l->target, &l->maps, now + wish->pages_ns, e);
-	if (rc == 0)
-		rc = target_memory_use(l->target, &l->use, e);
+	rc = rc ?: quick_scan_take(&l->scan, l->target, &l->maps, now + wish->pages_ns, e);
+	rc = rc ?: target_memory_use(l->target, &l->use, e);
 	l->look->look.stamp = clock_dump_stamp();
 	l->look->look.rss = l->use.resident;
 	l->look->look.flags |= l->scan.unfinished_count ? DUMP_LOOK_PAGES_CUT : 0;
-	if (rc == 0)
-		rc = look_at_heap(l, e);
-	if (rc == 0)
-		rc = count_regions(l, e);
+	rc = rc ?: look_at_heap(l, e);
+	rc = rc ?: count_regions(l, e);
 	for (size_t i = 0; i < l->regions.count && rc == 0; i++) {
 		r = &l->regions.list[i];
 		if (r->kind == REGION_ALLOCATOR)

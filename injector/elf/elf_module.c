@@ -138,7 +138,7 @@ static int read_headers(struct elf_module *m, const struct target_memory *tm, st
 	if (!m->phdrs)
 		return err_set(e, ENOMEM, "no memory for program headers");
 	r = target_read(tm, m->header + h.e_phoff, m->phdrs, h.e_phnum * sizeof *m->phdrs, e);
-	return r ? r : read_layout(m, e);
+	return r ?: read_layout(m, e);
 }
 
 /* ---- build-id ---- */

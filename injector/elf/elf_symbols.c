@@ -252,7 +252,7 @@ int elf_module_read_symbols(struct elf_module *m, const struct target_memory *tm
 {
 	int r = read_table(m, tm, e);
 
-	return r ? r : read_versions(m, tm, e);
+	return r ?: read_versions(m, tm, e);
 }
 
 /* ---- look-up ---- */

@@ -164,9 +164,7 @@ int module_file_section(const struct module_file *f, const char *name, uint8_t *
  */
 static void *read_part(const struct module_file *f, uint64_t offset, uint64_t bytes)
 {
-	struct err ignored; /* the end of the plan asks for it */
-
-	if (bytes > PART_MAX || budget_work(f->tm->budget, bytes, &ignored) < 0 ||
+	if (bytes > PART_MAX || budget_work(f->tm->budget, bytes, ERR_IGNORED) < 0 ||
 	    (f->tm->budget && bytes > f->tm->budget->memory / 2))
 		return NULL;
 	AUTO_FREE char *data = malloc(bytes + 1);

@@ -371,7 +371,7 @@ static int add_node(struct walk *w, uint64_t address, const struct map_node *nod
 		if (r != -EFAULT)
 			return err_set(e, EAGAIN, "its list of modules is changing");
 		r = note_unread(w, name, "its dynamic section is not mapped", e);
-		return r ? r : note_broken(w, name, e);
+		return r ?: note_broken(w, name, e);
 	}
 	uint64_t header = find_header(w->maps, node->dynamic);
 	/* Text that was remapped onto other memory: the header is where the bias says, if anywhere. */

@@ -79,11 +79,10 @@ static void list_names(struct scope *s)
 static size_t first_with(const struct scope *s, uint64_t hash, uint32_t namespace_id, const char *name)
 {
 	size_t low = SORTED_BELOW(s->names, s->name_count, hash, hash);
-	struct err ignored; /* who made the budget asks for it */
 
 	for (; low < s->name_count && s->names[low].hash == hash; low++) {
 		size_t i = s->names[low].module;
-		if (budget_work(s->budget, BUDGET_COMPARE, &ignored) < 0)
+		if (budget_work(s->budget, BUDGET_COMPARE, ERR_IGNORED) < 0)
 			break;
 		if (!s->seen[i] && s->m->list[i].namespace_id == namespace_id && answers_to(&s->m->list[i], name))
 			return i;

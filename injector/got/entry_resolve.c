@@ -37,9 +37,7 @@ static bool is_lazy_stub(const struct planner *p, const struct entry_question *q
  */
 static bool is_canonical_stub(const struct planner *p, const struct elf_module *m, const char *name, uint64_t value)
 {
-	struct err ignored; /* the end of the plan asks for it */
-
-	if (m->type != ET_EXEC || budget_work(p->budget, m->symbol_count, &ignored) < 0)
+	if (m->type != ET_EXEC || budget_work(p->budget, m->symbol_count, ERR_IGNORED) < 0)
 		return false;
 	for (uint32_t i = 1; i < m->symbol_count; i++) {
 		const Elf64_Sym *s = &m->symbols[i];
@@ -92,9 +90,8 @@ static bool through_stub(const struct planner *p, const struct entry_question *q
 static bool is_function_of_caller(const struct planner *p, const struct elf_module *m, uint64_t value)
 {
 	bool calls = false, is_function = false;
-	struct err ignored; /* the end of the plan asks for it */
 
-	if (budget_work(p->budget, m->symbol_count, &ignored) < 0)
+	if (budget_work(p->budget, m->symbol_count, ERR_IGNORED) < 0)
 		return false;
 	for (uint32_t i = 1; i < m->symbol_count; i++) {
 		const Elf64_Sym *s = &m->symbols[i];

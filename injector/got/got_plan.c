@@ -88,9 +88,7 @@ void planner_close_file(struct planner *p, uint32_t module)
 
 struct candidate *planner_candidate(struct planner *p, uint32_t module, uint64_t address)
 {
-	struct err ignored; /* the end of the plan asks for it */
-
-	if (budget_work(p->budget, p->count, &ignored) < 0)
+	if (budget_work(p->budget, p->count, ERR_IGNORED) < 0)
 		return NULL;
 	for (size_t i = 0; i < p->count; i++)
 		if (p->candidates[i].plan.module == module && p->candidates[i].plan.address == address)
@@ -195,7 +193,7 @@ static int find_relocations(struct planner *p, const struct elf_module *m, struc
 		hook_of[i] = wanted ? (uint8_t)hook : 255;
 	}
 	int r = find_in_table(p, m, &m->jmprel, hook_of, l, e);
-	return r ? r : find_in_table(p, m, &m->rela, hook_of, l, e);
+	return r ?: find_in_table(p, m, &m->rela, hook_of, l, e);
 }
 
 static const struct got_entry *patched_entry(const struct planner *p, uint64_t address)

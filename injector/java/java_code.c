@@ -84,7 +84,7 @@ int java_heaps_read(struct java_view *v, struct err *e)
 		if (rc == 0)
 			v->heap_count++;
 	}
-	return rc ? rc : interpreter_read(v, e);
+	return rc ?: interpreter_read(v, e);
 }
 
 const struct java_heap *java_heap_of(const struct java_view *v, uint64_t pc)
@@ -266,8 +266,7 @@ static int methods_find(struct java_view *v, const struct java_code *code, uint6
 
 	if (s->blob_mutable.bytes && s->blob_relocation.bytes) {
 		rc = java_field_read(&v->memory, code->address, &s->blob_mutable, &base, e);
-		if (rc == 0)
-			rc = java_field_read(&v->memory, code->address, &s->blob_relocation, &more, e);
+		rc = rc ?: java_field_read(&v->memory, code->address, &s->blob_relocation, &more, e);
 	} else {
 		if (s->compiled_immutable.bytes)
 			rc = java_field_read(&v->memory, code->address, &s->blob_data, &base, e);

@@ -121,5 +121,5 @@ int java_frame_read(struct java_view *v, uint64_t frame, struct java_called *lis
 	if (!java_frame_is_compiled(v, frame))
 		return interpreted_read(v, frame, list, e);
 	int rc = java_heaps_refresh(v, e);
-	return rc ? rc : compiled_read(v, frame, list, count, e);
+	return rc ?: compiled_read(v, frame, list, count, e);
 }

@@ -33,7 +33,7 @@ int java_loaded_read(struct java_loaded *l, struct java_view *v, struct err *e)
 	    !s->class_next.bytes)
 		return err_set(e, ENOENT, "it does not say which classes are loaded");
 	int rc = java_field_read(&v->memory, 0, &s->loaders, &head, e);
-	return rc ? rc : chain_read(&l->loaders, v, head, &s->loader_next, LOADERS_MAX, 0, e);
+	return rc ?: chain_read(&l->loaders, v, head, &s->loader_next, LOADERS_MAX, 0, e);
 }
 
 void java_loaded_done(struct java_loaded *l)

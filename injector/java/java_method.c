@@ -43,7 +43,7 @@ static int class_has(struct java_view *v, uint64_t holder, uint64_t method, stru
 	for (uint64_t i = 0; rc == 0 && i < count; i++)
 		if (list[i] == method)
 			return 0;
-	return rc ? rc : no_method(method, "its class does not have it", e);
+	return rc ?: no_method(method, "its class does not have it", e);
 }
 
 int java_method_read(struct java_view *v, uint64_t address, int32_t bci, struct java_method *m, struct err *e)
@@ -107,7 +107,7 @@ static int pool_symbol(struct java_view *v, const struct java_method *m, uint64_
 	if (rc == 0 && (index == 0 || index >= length))
 		return err_set(e, EINVAL, "the pool at 0x%" PRIx64 " does not have entry %" PRIu64, m->pool, index);
 	rc = rc ?: target_read_u64(&v->memory, m->pool + v->s.bytes.pool + 8 * index, &symbol, e);
-	return rc ? rc : symbol_read(v, symbol, text, size, e);
+	return rc ?: symbol_read(v, symbol, text, size, e);
 }
 
 /* "java/lang/Thread" is java.lang.Thread; what tells hidden classes apart follows a slash. */
@@ -206,7 +206,7 @@ static int line_read(struct java_view *v, const struct java_method *m, int32_t b
 	if (!bytes)
 		return err_set(e, ENOMEM, "no memory for a table of lines");
 	rc = target_read(&v->memory, m->constant + before, bytes, all - before, e);
-	return rc ? rc : line_from(v, m, bci < 0 ? 0 : bci, bytes, all - before, line, e);
+	return rc ?: line_from(v, m, bci < 0 ? 0 : bci, bytes, all - before, line, e);
 }
 
 int java_method_place(struct java_view *v, const struct java_method *m, int32_t bci, struct java_place *place,
@@ -215,5 +215,5 @@ int java_method_place(struct java_view *v, const struct java_method *m, int32_t 
 	int rc = function_read(v, m, place, e);
 
 	rc = rc ?: file_read(v, m, place, e);
-	return rc ? rc : line_read(v, m, bci, &place->line, e);
+	return rc ?: line_read(v, m, bci, &place->line, e);
 }

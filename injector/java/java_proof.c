@@ -345,7 +345,7 @@ static int prove_all(struct prover *pr, struct err *e)
 
 	rc = rc ?: prove_stacks(pr, e);
 	rc = rc ?: java_inside_layout(&pr->p->layout, &pr->p->view, e);
-	return rc ? rc : budget_check(&pr->budget, e);
+	return rc ?: budget_check(&pr->budget, e);
 }
 
 static void prove_within(struct java_proof *p, const struct java_runtime *r, const struct java_structures *s,

@@ -61,7 +61,7 @@ static int anchor_at(struct java_view *v, uint64_t address, struct java_anchor *
 
 	int rc = java_field_read(&v->memory, address, &s->anchor_sp, &a->sp, e);
 	rc = rc ?: java_field_read(&v->memory, address, &s->anchor_pc, &a->pc, e);
-	return rc ? rc : java_field_read(&v->memory, address, &s->anchor_fp, &a->fp, e);
+	return rc ?: java_field_read(&v->memory, address, &s->anchor_fp, &a->fp, e);
 }
 
 int java_anchor_read(struct java_view *v, const struct java_thread *t, struct java_anchor *anchor, struct err *e)
@@ -144,7 +144,7 @@ static int interpreted(struct walk *w, struct err *e)
 	uint64_t index = bytecode - (constant + s->bytes.const_method);
 	frame.point.bci = bytecode && index < BYTECODE_MAX ? (int32_t)index : -1;
 	rc = give(w, &frame, e);
-	return rc ? rc : leave(w, w->fp, sender, e);
+	return rc ?: leave(w, w->fp, sender, e);
 }
 
 static int give_points(struct walk *w, const struct java_code *code, uint64_t pc, struct err *e)
@@ -171,12 +171,12 @@ static int compiled(struct walk *w, const struct java_code *code, struct err *e)
 		return lost(w, "the frame of compiled code is not on the stack", e);
 	if (code->kind == JAVA_CODE_NATIVE) {
 		rc = java_field_read(&w->v->memory, code->address, &w->v->s.compiled_method, &frame.point.method, e);
-		rc = rc ? rc : give(w, &frame, e);
+		rc = rc ?: give(w, &frame, e);
 	} else {
 		rc = java_code_original_pc(w->v, code, w->sp, &pc, e);
-		rc = rc ? rc : give_points(w, code, pc, e);
+		rc = rc ?: give_points(w, code, pc, e);
 	}
-	return rc ? rc : leave(w, w->sp + code->frame_bytes - 16, w->sp + code->frame_bytes, e);
+	return rc ?: leave(w, w->sp + code->frame_bytes - 16, w->sp + code->frame_bytes, e);
 }
 
 static int stub(struct walk *w, const struct java_code *code, struct err *e)

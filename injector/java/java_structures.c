@@ -122,7 +122,7 @@ int java_structures_read(struct java_structures *s, const struct elf_module *lib
 		return rc;
 	rc = from_tables(s, &t, e);
 	java_tables_free(&t);
-	return rc ? rc : version_read(s, tm, e);
+	return rc ?: version_read(s, tm, e);
 }
 
 int java_field_read(const struct target_memory *tm, uint64_t address, const struct java_field *f, uint64_t *value,

@@ -102,7 +102,7 @@ static int table_read(struct java_table *t, const struct source *s, const struct
 		struct java_entry entry = { 0 };
 		int rc = target_read(s->memory, shape->array + i * shape->stride, bytes, shape->stride, e);
 		if (rc || !word_at(bytes, first))
-			return rc ? rc : budget_check(s->memory->budget, e);
+			return rc ?: budget_check(s->memory->budget, e);
 		if (!name_of(s, shape, bytes, &entry))
 			continue;
 		entry_from(s, shape, bytes, &entry);
@@ -127,7 +127,7 @@ static int fields_read(struct java_table *t, const struct source *s, struct err 
 	rc = rc ?: part(s, "StructEntry", "IsStaticOffset", shape.stride, &shape.is_static, e);
 	rc = rc ?: part(s, "StructEntry", "OffsetOffset", shape.stride, &shape.value, e);
 	rc = rc ?: part(s, "StructEntry", "AddressOffset", shape.stride, &shape.address, e);
-	return rc ? rc : table_read(t, s, &shape, e);
+	return rc ?: table_read(t, s, &shape, e);
 }
 
 static int values_read(struct java_table *t, const struct source *s, const char *array, const char *prefix,
@@ -138,7 +138,7 @@ static int values_read(struct java_table *t, const struct source *s, const char 
 	int rc = shape_read(&shape, s, array, prefix, e);
 	rc = rc ?: part(s, prefix, name, shape.stride, &shape.name, e);
 	rc = rc ?: part(s, prefix, value, shape.stride, &shape.value, e);
-	return rc ? rc : table_read(t, s, &shape, e);
+	return rc ?: table_read(t, s, &shape, e);
 }
 
 int java_tables_read(struct java_tables *t, const struct elf_module *m, const struct target_memory *tm, struct err *e)

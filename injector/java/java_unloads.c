@@ -45,7 +45,7 @@ static int look_at(struct java_view *v, uint64_t at, const struct entry *entry, 
 		return 0;
 	if (rc == 0 && (entry->type != TYPE_LONG || entry->vector_length))
 		rc = none("its performance data make no sense", e);
-	return rc ? rc : 1;
+	return rc ?: 1;
 }
 
 int java_unloads_find(struct java_view *v, uint64_t *address, struct err *e)

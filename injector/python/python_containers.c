@@ -98,7 +98,7 @@ int python_dict_find(struct python_view *v, uint64_t dict, const char *key, uint
 	struct entries at;
 
 	int rc = allocator_entries_find(v, dict, &at, e);
-	return rc ? rc : search(v, &at, key, value, e);
+	return rc ?: search(v, &at, key, value, e);
 }
 
 int python_list_read(struct python_view *v, uint64_t list, uint64_t *items, uint32_t max, uint32_t *count,

@@ -78,7 +78,7 @@ int python_type_check(struct python_view *v, uint64_t type, enum python_kind kin
 	    target_read_u64(&v->memory, type + of_object, &meta, e) || !is_named(v, meta, "type") ||
 	    target_read_u64(&v->memory, meta + of_object, &own, e) || own != meta) {
 		int rc = budget_check(v->memory.budget, e);
-		return rc ? rc : err_set(e, EINVAL, "0x%" PRIx64 " is not the type %s", type, kinds[kind].name);
+		return rc ?: err_set(e, EINVAL, "0x%" PRIx64 " is not the type %s", type, kinds[kind].name);
 	}
 	v->types[kind] = type;
 	return 0;
@@ -89,7 +89,7 @@ int python_object_check(struct python_view *v, uint64_t address, enum python_kin
 	uint64_t type;
 
 	int rc = target_read_u64(&v->memory, address + v->release->frames.object_type, &type, e);
-	return rc ? rc : python_type_check(v, type, kind, e);
+	return rc ?: python_type_check(v, type, kind, e);
 }
 
 /* ---- str ---- */
@@ -251,5 +251,5 @@ int python_code_place(struct python_view *v, const struct python_code *code, int
 	if (rc == 0 && code->qualified_name)
 		rc = python_string_read(v, code->qualified_name, place->function, PYTHON_NAME_CHARS, e);
 	rc = rc ?: python_string_read(v, code->file, place->file, PYTHON_FILE_CHARS, e);
-	return rc ? rc : line_of(v, code, offset, &place->line, e);
+	return rc ?: line_of(v, code, offset, &place->line, e);
 }

@@ -65,7 +65,7 @@ static int read_interpreter(struct python_paths *p, struct python_view *v, uint6
 	rc = rc ?: python_dict_find(v, sys, "path", &list, e);
 	if (rc == 0 && !list)
 		rc = err_set(e, EINVAL, "sys has no path");
-	return rc ? rc : read_list(p, v, list, directory, e);
+	return rc ?: read_list(p, v, list, directory, e);
 }
 
 int python_paths_read(struct python_paths *p, struct python_view *v, const char *directory, struct err *e)

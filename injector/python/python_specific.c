@@ -107,7 +107,7 @@ int python_specific_find(struct python_specific *s, const struct modules *module
 
 	if (!find_all(places, modules, maps, tm)) {
 		int rc = budget_check(tm->budget, e);
-		return rc ? rc : err_set(e, ENOSYS, "its C library does not tell where a thread's own values are");
+		return rc ?: err_set(e, ENOSYS, "its C library does not tell where a thread's own values are");
 	}
 	const struct target_piece pieces[] = {
 		{ places[SPECIFIC], sizeof specific, &specific },

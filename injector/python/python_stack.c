@@ -235,5 +235,5 @@ int python_stack_walk(struct python_view *v, uint64_t state, python_frame_fn fn,
 		return err_set(e, ENOMEM, "no memory for a walk");
 	w->v = v;
 	int rc = current_frame(v, state, &address, e);
-	return rc ? rc : walk_from(w, address, fn, context, truncated, e);
+	return rc ?: walk_from(w, address, fn, context, truncated, e);
 }

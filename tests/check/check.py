@@ -20,7 +20,7 @@ from machine import check_machine  # noqa: E402, F401 pylint: disable=unused-imp
 from names import check_names  # noqa: E402, F401 pylint: disable=unused-import,wrong-import-position
 from ordering import check_ordering  # noqa: E402, F401 pylint: disable=unused-import,wrong-import-position
 from pages import check_pages  # noqa: E402, F401 pylint: disable=unused-import,wrong-import-position
-from shape import check_parameters  # noqa: E402, F401 pylint: disable=unused-import,wrong-import-position
+from shape import check_errors, check_parameters  # noqa: E402, F401 pylint: disable=unused-import,wrong-import-position
 from touch import check_guards, check_sandbox, check_touch, plants  # noqa: E402, F401 pylint: disable=unused-import,wrong-import-position
 
 PARTS = ("payload", "injector", "analyzer", "common", "include")

@@ -312,7 +312,6 @@ int entry_code_plan_make(struct entry_code_plan *plan, const struct entry_code_f
 		{ SHORT_JUMP_BYTES, false },
 	};
 	unsigned best = UINT32_MAX;
-	struct err ignored;
 	struct body b;
 
 	int first = read_body(&b, f, e);
@@ -320,7 +319,7 @@ int entry_code_plan_make(struct entry_code_plan *plan, const struct entry_code_f
 		return first;
 	for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
 		struct entry_code_plan p;
-		int r = consider(&b, ways[i].behind, ways[i].jump_bytes, &p, i ? &ignored : e);
+		int r = consider(&b, ways[i].behind, ways[i].jump_bytes, &p, i ? ERR_IGNORED : e);
 
 		if (i == 0)
 			first = r;
@@ -402,13 +401,13 @@ static int encode_copy(uint8_t *out, const uint8_t *code, const struct instructi
 {
 	if (in->has_target && in->flow == FLOW_JUMP) {
 		int r = encode_jump(out, at, in->target, e);
-		return r ? r : (int)ENTRY_JUMP_BYTES;
+		return r ?: (int)ENTRY_JUMP_BYTES;
 	}
 	if (in->has_target) {
 		out[0] = 0x0f;
 		out[1] = (uint8_t)(0x80 | in->condition);
 		int r = store_distance(out + 2, at + JCC_BYTES, in->target, e);
-		return r ? r : (int)JCC_BYTES;
+		return r ?: (int)JCC_BYTES;
 	}
 	memcpy(out, code, in->bytes);
 	if (in->has_memory) {

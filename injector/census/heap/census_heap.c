@@ -43,8 +43,7 @@ static int find_arena_heaps(struct census_heap *h, const struct mapping *m, stru
 		const uint64_t end = heap.bytes < m->end - at ? at + heap.bytes : m->end;
 		const struct extent extent = { at, end, REGION_ARENA, "", heap.arena };
 		rc = extents_add(&h->extents, &extent, e);
-		if (rc == 0)
-			rc = glibc_heap_add(&h->glibc, extent.start, extent.end, heap.arena, e);
+		rc = rc ?: glibc_heap_add(&h->glibc, extent.start, extent.end, heap.arena, e);
 	}
 	return rc;
 }
@@ -100,8 +99,7 @@ static int find(struct census_heap *h, const struct census_heap_source *source, 
 		if (is_anonymous(&maps->list[i]))
 			rc = find_arena_heaps(h, &maps->list[i], source->memory, e);
 	extents_sort(&h->extents);
-	if (rc == 0)
-		rc = glibc_heap_find(&h->glibc, source->target, maps, source->memory, e);
+	rc = rc ?: glibc_heap_find(&h->glibc, source->target, maps, source->memory, e);
 	return rc;
 }
 
@@ -112,8 +110,7 @@ int census_heap_take(struct census_heap *h, const struct census_heap_source *sou
 	if (rc == 0)
 		rc = other_heap_take(&h->other, source->maps, source->memory, h->glibc.glibc.layout != NULL,
 		                     &h->extents, e);
-	if (rc == 0)
-		rc = find_blocks(h, source, e);
+	rc = rc ?: find_blocks(h, source, e);
 	return rc == 0 && h->glibc.glibc.layout ? count(h, source->memory, e) : rc;
 }
 
@@ -136,10 +133,8 @@ int census_heap_sketch(struct census_heap *h, const struct census_heap_source *s
 	*sketch = (struct census_sketch){ 0 };
 	*h = (struct census_heap){ 0 };
 	int rc = find(h, source, e);
-	if (rc == 0)
-		rc = sketch_other(h, source, e);
-	if (rc == 0)
-		rc = find_blocks(h, source, e);
+	rc = rc ?: sketch_other(h, source, e);
+	rc = rc ?: find_blocks(h, source, e);
 	if (rc < 0)
 		return rc;
 	sketch->cut = !census_memory_in_time(source->memory) || budget_check(&source->memory->budget, ERR_IGNORED) < 0;

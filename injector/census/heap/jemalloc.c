@@ -228,10 +228,9 @@ static int count_leaf(struct jemalloc *j, uint64_t leaf, uint64_t span, struct e
 		at = there > at ? there : at; /* a leaf may begin within a page */
 		const uint64_t end = (at | (CENSUS_PAGE - 1)) + 1 < leaf + LEAF_BYTES ? (at | (CENSUS_PAGE - 1)) + 1
 		                                                                      : leaf + LEAF_BYTES;
-		struct err ignored;
 		if (at >= leaf + LEAF_BYTES)
 			break;
-		j->heap->over |= budget_work(&j->memory->budget, CENSUS_PAGE, &ignored) < 0 ||
+		j->heap->over |= budget_work(&j->memory->budget, CENSUS_PAGE, ERR_IGNORED) < 0 ||
 		                 !census_memory_in_time(j->memory);
 		if (j->heap->over)
 			break;

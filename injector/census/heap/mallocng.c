@@ -214,7 +214,6 @@ int mallocng_take(struct other_heap *h, const struct maps *maps, struct census_m
 {
 	struct mallocng m = { .heap = h, .maps = maps, .memory = memory, .extents = extents };
 	uint64_t header[3];
-	struct err ignored;
 	int rc = 0;
 
 	if (!other_heap_search(memory, find, &m))
@@ -222,7 +221,7 @@ int mallocng_take(struct other_heap *h, const struct maps *maps, struct census_m
 	h->name = "musl";
 	h->release = "1.2";
 	for (uint64_t area = m.first; area && rc == 0 && !h->over; area = header[1]) {
-		h->over = budget_work(&memory->budget, CENSUS_PAGE, &ignored) < 0 || !census_memory_in_time(memory);
+		h->over = budget_work(&memory->budget, CENSUS_PAGE, ERR_IGNORED) < 0 || !census_memory_in_time(memory);
 		if (!census_memory_read(memory, area, header, sizeof header) || header[0] != m.secret) {
 			h->lost_bytes += CENSUS_PAGE;
 			break;
