@@ -13,6 +13,8 @@
 
 #define MESSAGE_BYTES 1024
 #define AT_ONCE 4096u /* messages: more are taken the next time */
+/* Some 5,000 messages: a machine that begins more processes between two looks is not counted to the end. */
+#define WAITING_BYTES (4 << 20)
 
 /* A request to be told. */
 struct request {
@@ -35,10 +37,14 @@ static bool ask(int fd)
 void process_events_open(struct process_events *p)
 {
 	const struct sockaddr_nl address = { .nl_family = AF_NETLINK, .nl_groups = CN_IDX_PROC };
+	const int waiting = WAITING_BYTES;
 
-	*p = (struct process_events){ .fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
-		                                   NETLINK_CONNECTOR) };
-	if (p->fd >= 0 && (bind(p->fd, (const struct sockaddr *)&address, sizeof address) < 0 || !ask(p->fd)))
+	p->works = false;
+	p->fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_CONNECTOR);
+	if (p->fd < 0)
+		return;
+	(void)setsockopt(p->fd, SOL_SOCKET, SO_RCVBUFFORCE, &waiting, sizeof waiting);
+	if (bind(p->fd, (const struct sockaddr *)&address, sizeof address) < 0 || !ask(p->fd))
 		process_events_close(p);
 }
 
@@ -46,7 +52,8 @@ void process_events_close(struct process_events *p)
 {
 	if (p->fd >= 0)
 		close(p->fd);
-	*p = (struct process_events){ .fd = -1 };
+	p->fd = -1;
+	p->works = false;
 }
 
 /* Only the kernel's own messages count: others may be sent by any process with the right to. */
@@ -62,7 +69,11 @@ static bool take_one(struct process_events *p, const char *bytes, size_t size, c
 	switch ((unsigned)event.what) {
 	case PROC_EVENT_NONE: p->works |= event.event_data.ack.err == 0; return false;
 	case PROC_EVENT_FORK:
-		return event.event_data.fork.child_pid == event.event_data.fork.child_tgid; /* no thread */
+		if (event.event_data.fork.child_pid != event.event_data.fork.child_tgid)
+			return false; /* a thread */
+		if (p->forked)
+			p->forked(p->context, event.event_data.fork.parent_tgid);
+		return true;
 	case PROC_EVENT_EXEC: return true;
 	default: return false;
 	}

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "files/whole_io.h"
 
@@ -32,6 +33,15 @@ int proc_stat_number(pid_t pid, unsigned field, uint64_t *value, struct err *e)
 		return err_set(e, ESRCH, "there is no process %d", pid);
 	*value = strtoull(number, NULL, 10);
 	return 0;
+}
+
+uint64_t proc_stat_cpu_ns(pid_t pid)
+{
+	uint64_t ticks = 0, value;
+
+	for (unsigned field = 14; field <= 17; field++)
+		ticks += proc_stat_number(pid, field, &value, ERR_IGNORED) == 0 ? value : 0;
+	return ticks * (1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
 bool proc_stat_text(pid_t pid, pid_t tid, unsigned field, char *value, size_t size)

@@ -221,7 +221,8 @@ struct seen_process *process_table_next(struct process_table *t, uint64_t now_ns
 
 	for (size_t i = 0; i < t->count; i++) {
 		struct seen_process *p = &t->list[i];
-		if (p->state == PROCESS_WAITING && now_ns >= p->next_try_ns && (!best || weight(p) > weight(best)))
+		if (p->state == PROCESS_WAITING && now_ns >= p->next_try_ns && !p->forks.over &&
+		    (!best || weight(p) > weight(best)))
 			best = p;
 	}
 	return best;
@@ -241,6 +242,24 @@ void process_table_refuse(struct seen_process *p, const char *why, uint64_t now_
 	snprintf(p->why, sizeof p->why, "%s", why);
 	p->state = PROCESS_REFUSED;
 	p->next_try_ns = ++p->tries < PROCESS_TRIES ? now_ns + (RETRY_NS << (p->tries - 1)) : UINT64_MAX;
+}
+
+bool process_table_had_a_turn(const struct process_table *t, uint64_t age_ns)
+{
+	for (size_t i = 0; i < t->count; i++) {
+		const struct seen_process *p = &t->list[i];
+		bool awaited = p->state == PROCESS_WAITING || (p->share && !p->attached);
+		if (awaited && chosen_age_ns(p->is.start_ticks) >= age_ns)
+			return false;
+	}
+	return true;
+}
+
+struct seen_process *process_table_find(struct process_table *t, pid_t pid)
+{
+	size_t next = place_of(t, pid, UINT64_MAX);
+
+	return next > 0 && t->list[next - 1].is.pid == pid ? &t->list[next - 1] : NULL;
 }
 
 void process_table_hold(struct process_table *t, const char *why)

@@ -12,6 +12,7 @@
 
 #include "choose/chosen.h"
 #include "recording/session_share.h"
+#include "system/fork_budget.h"
 #include "system/unseen.h"
 
 #define PROCESS_AGE_NS 1000000000ull
@@ -33,6 +34,8 @@ struct seen_process {
 	unsigned tries, programs;
 	uint64_t looked_ns, next_try_ns;
 	double growth; /* of private memory, bytes per second */
+	struct fork_count forks;
+	bool forking; /* too often: it has lost its session, or has got none */
 	char why[UNSEEN_WHY];
 	/* Of its session. */
 	pid_t session; /* 0: none */
@@ -63,6 +66,10 @@ struct seen_process *process_table_next(struct process_table *t, uint64_t now_ns
 size_t process_table_count(const struct process_table *t, enum process_state state);
 /* Another try comes later, or never. */
 void process_table_refuse(struct seen_process *p, const char *why, uint64_t now_ns);
+/* All that are so old or older, so that on a machine where others begin all the time it comes true. */
+bool process_table_had_a_turn(const struct process_table *t, uint64_t age_ns);
+/* The process whose number this is now, as of the last look; NULL: none. */
+struct seen_process *process_table_find(struct process_table *t, pid_t pid);
 /* Those that wait have to wait longer, for this reason. */
 void process_table_hold(struct process_table *t, const char *why);
 /* Those that are there, and those that have ended; added to u. */

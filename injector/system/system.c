@@ -26,6 +26,7 @@
 #include "system/ended_dumps.h"
 #include "system/process_table.h"
 #include "system/table_budget.h"
+#include "system/table_forks.h"
 #include "system/roster.h"
 
 #define SECOND_NS 1000000000ull
@@ -135,7 +136,7 @@ static void begin(struct supervisor *s, struct seen_process *p, uint64_t now_ns)
 	}
 	p->state = PROCESS_IN_SESSION;
 	p->why[0] = '\0';
-	p->attached = p->told = false;
+	p->attached = p->told = p->forking = false;
 	p->begun_ns = now_ns;
 	s->begun++;
 	s->running++;
@@ -178,16 +179,6 @@ static void pause_after(struct supervisor *s, uint64_t cpu_ns, uint64_t now_ns)
 		s->attach_ns = now_ns + pause_ns;
 }
 
-/* Of a process of ours, with those that it has waited for. */
-static uint64_t cpu_of(pid_t pid)
-{
-	uint64_t ticks = 0, value;
-
-	for (unsigned field = 14; field <= 17; field++)
-		ticks += proc_stat_number(pid, field, &value, ERR_IGNORED) == 0 ? value : 0;
-	return ticks * (SECOND_NS / (uint64_t)sysconf(_SC_CLK_TCK));
-}
-
 static void see_attached(struct supervisor *s, uint64_t now_ns)
 {
 	uint64_t events;
@@ -202,18 +193,23 @@ static void see_attached(struct supervisor *s, uint64_t now_ns)
 		s->attaching--;
 		s->came_about++;
 		s->first_bytes = p->share->bytes > s->first_bytes ? p->share->bytes : s->first_bytes;
-		pause_after(s, cpu_of(p->session), now_ns);
+		pause_after(s, proc_stat_cpu_ns(p->session), now_ns);
 		if (s->options->verbose)
 			say_unless(s->options->quiet, "attached to %d (%s)", p->is.pid, p->is.name);
 	}
 }
 
-static void refused(struct supervisor *s, struct seen_process *p, uint64_t now_ns)
+static void say_refusal(struct supervisor *s, const struct seen_process *p)
 {
-	process_table_refuse(p, p->share->why[0] ? p->share->why : "its session ended without a word", now_ns);
 	if (unseen_add(&s->said, "", p->is.pid, p->why))
 		say_unless(s->options->quiet, "memattach: PID %d (%s) is not profiled: %s", p->is.pid, p->is.name,
 		           p->why);
+}
+
+static void refused(struct supervisor *s, struct seen_process *p, uint64_t now_ns)
+{
+	process_table_refuse(p, p->share->why[0] ? p->share->why : "its session ended without a word", now_ns);
+	say_refusal(s, p);
 }
 
 /* What went wrong after the attach: sessions say nothing themselves. A dump that is not where it is looked for is named
@@ -252,7 +248,10 @@ static void session_ended(struct supervisor *s, struct seen_process *p, int stat
 		say_trouble(s, p);
 	if (anew)
 		process_table_execed(&s->table, p); /* it has another name from now on */
-	else if (outcome == OUTCOME_NOT_ATTACHED && !p->told)
+	else if (p->attached && p->forking && !s->asked) {
+		table_forks_leave(p, now_ns);
+		say_refusal(s, p);
+	} else if (outcome == OUTCOME_NOT_ATTACHED && !p->told)
 		refused(s, p, now_ns);
 	else if (outcome == OUTCOME_NOT_ATTACHED)
 		p->state = PROCESS_WAITING;
@@ -350,26 +349,13 @@ static void say_failing(struct supervisor *s)
 	s->ended_failing &= count > 0;
 }
 
-/* Of those that began before this memattach; on some machines others begin all the time. */
-static bool all_had_a_turn(const struct supervisor *s, uint64_t now_ns)
-{
-	/* The youngest of them had to become old enough first. */
-	if (s->looked_ns < s->began_ns + PROCESS_AGE_NS)
-		return false;
-	for (size_t i = 0; i < s->table.count; i++) {
-		const struct seen_process *p = &s->table.list[i];
-		bool awaited = p->state == PROCESS_WAITING || (p->share && !p->attached);
-		if (awaited && chosen_age_ns(p->is.start_ticks) >= now_ns - s->began_ns)
-			return false;
-	}
-	return true;
-}
-
 static void say_all(struct supervisor *s, uint64_t now_ns)
 {
 	struct unseen u;
 
-	if (s->said_all || !all_had_a_turn(s, now_ns))
+	/* The youngest of them had to become old enough first. */
+	if (s->said_all || s->looked_ns < s->began_ns + PROCESS_AGE_NS ||
+	    !process_table_had_a_turn(&s->table, now_ns - s->began_ns))
 		return;
 	s->said_all = true;
 	take_unseen(s, &u);
@@ -414,6 +400,40 @@ static void hear(struct supervisor *s, uint64_t now_ns)
 	see_attached(s, now_ns);
 	reap(s, now_ns);
 	ended_dumps_make_room(&s->dumps, s->room);
+}
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* New processes are looked for when they are old enough. Until then nothing is heard of more of them. */
+static void hear_events(struct supervisor *s, uint64_t now_ns)
+{
+	if (process_events_take(&s->events))
+		s->look_ns = sooner(s->look_ns, now_ns + PROCESS_AGE_NS);
+}
+
+/* ---- processes that fork all the time ---- */
+
+static void count_fork(void *context, pid_t parent)
+{
+	struct supervisor *s = context;
+
+	table_forks_count(&s->table, parent);
+}
+
+static void say_left(void *context, const struct seen_process *p)
+{
+	say_refusal(context, p);
+}
+
+static void judge_forks(struct supervisor *s, uint64_t now_ns)
+{
+	if (!s->events.works)
+		return;
+	hear_events(s, now_ns);
+	table_forks_judge(&s->table, s->options->part, now_ns, say_left, s);
 }
 
 /* ---- the loop ---- */
@@ -463,6 +483,7 @@ static void act(struct supervisor *s, uint64_t now_ns)
 		attach_next(s, now_ns);
 	if (now_ns >= s->divide_ns) {
 		table_budget_divide(&s->table, s->options->part, now_ns);
+		judge_forks(s, now_ns);
 		say_failing(s);
 		s->divide_ns = now_ns + DIVIDE_NS;
 	}
@@ -471,11 +492,6 @@ static void act(struct supervisor *s, uint64_t now_ns)
 		s->write_ns = now_ns + WRITE_NS;
 	}
 	say_all(s, now_ns);
-}
-
-static uint64_t sooner(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
 }
 
 static int wait_ms(const struct supervisor *s, uint64_t now_ns)
@@ -490,13 +506,6 @@ static int wait_ms(const struct supervisor *s, uint64_t now_ns)
 	if (process_table_count(&s->table, PROCESS_WAITING) && !s->attaching)
 		due_ns = sooner(due_ns, s->attach_ns);
 	return due_ns <= now_ns ? 0 : (int)((due_ns - now_ns) / 1000000 + 1);
-}
-
-/* New processes are looked for when they are old enough. Until then nothing is heard of more of them. */
-static void hear_events(struct supervisor *s, uint64_t now_ns)
-{
-	if (process_events_take(&s->events))
-		s->look_ns = sooner(s->look_ns, now_ns + PROCESS_AGE_NS);
 }
 
 static void supervise(struct supervisor *s)
@@ -534,6 +543,8 @@ static int prepare(struct supervisor *s, struct err *e)
 	s->attached = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->signals < 0 || s->attached < 0)
 		return err_sys(e, "cannot wait for signals");
+	s->events.forked = count_fork;
+	s->events.context = s;
 	process_events_open(&s->events);
 	return roster_begin(&s->roster, s->options->directory, e);
 }

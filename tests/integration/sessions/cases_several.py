@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
 """Processes chosen by name, cgroup or unit; several at once, and the children of a process."""
-import contextlib
 import glob
 import json
 import os
@@ -9,6 +8,7 @@ import shutil
 import signal
 import subprocess
 
+from cgroups import cgroup, put_into
 from harness import DEADLINE, Lines, Victim, case, run_memattach
 from procfs import PATIENCE, Skip, read_text
 from reports import stacks_with, sum_of, with_frames
@@ -97,23 +97,6 @@ def children_of_a_command(context):
     assert unwritable.returncode == 7 and "without being profiled" in unwritable.stderr, unwritable
 
 
-@contextlib.contextmanager
-def cgroup(name):
-    for root in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/systemd"):
-        path = os.path.join(root, name)
-        if os.path.exists(os.path.join(root, "cgroup.procs")) and os.access(root, os.W_OK):
-            with contextlib.suppress(OSError):
-                os.mkdir(path)
-                break
-    else:
-        raise Skip("no cgroup can be made here")
-    try:
-        yield path
-    finally:
-        with contextlib.suppress(OSError):
-            os.rmdir(path)
-
-
 @case()
 def chosen_by_command_line(context):
     """Whom no name fits is found by the command line, who has started memattach is not; several are listed with theirs."""
@@ -172,15 +155,13 @@ def chosen_by_name_and_cgroup(context):
     assert one.returncode == 0 and f"attached to {victims[0].pid}" in one.stderr, one
     if os.geteuid() == 0:
         with cgroup(f"{name}.service") as path:
-            with open(os.path.join(path, "cgroup.procs"), "w", encoding="ascii") as file:
-                file.write(str(victims[0].pid))
+            put_into(path, victims[0].pid)
             for arguments in (("--cgroup", path), ("--unit", name)):
                 result = run_memattach(context, *arguments, "-d", "100ms", "--deadline", DEADLINE)
                 assert result.returncode == 0 and f"attached to {victims[0].pid}" in result.stderr, (arguments, result)
             below = os.path.join(path, f"{name}x.service")  # as a user makes it below what is his
             os.mkdir(below)
-            with open(os.path.join(below, "cgroup.procs"), "w", encoding="ascii") as file:
-                file.write(str(victims[0].pid))
+            put_into(below, victims[0].pid)
             result = run_memattach(context, "--unit", f"{name}x", "-d", "100ms")
             assert result.returncode == 1 and "is in the unit" in result.stderr, result
             victims[0].process.stdin.close()

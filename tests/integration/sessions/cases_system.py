@@ -8,14 +8,19 @@ import os
 import random
 import re
 import shutil
+import signal
+import socket
+import struct
 import subprocess
 import tempfile
 import time
 
-from harness import DEADLINE, Session, Victim, case, log
+from harness import DEADLINE, Lines, Session, Victim, case, log
 from pid_machine import Machine
 from procfs import PATIENCE, Skip, read_text
 from reports import analyze
+
+NETLINK_CONNECTOR = 11
 
 GROWING = """
 import time
@@ -292,6 +297,47 @@ def system_lets_sleep(context):
     machine.ask(f"kill -INT {supervisor}")
     assert machine.end_of(supervisor) == 0, machine.text("system")
     machine.check_clean()
+
+
+def hears_of_processes():
+    """Does the kernel tell its process events here?"""
+    with contextlib.suppress(OSError), socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, NETLINK_CONNECTOR) as events:
+        events.bind((0, 1))
+        events.settimeout(1)
+        # Headers of netlink and of the connector, and what it is asked: PROC_CN_MCAST_LISTEN, then PROC_CN_MCAST_IGNORE.
+        ask = struct.pack("=IHHII IIIIHH I", 40, 3, 0, 0, os.getpid(), 1, 1, 0, 0, 4, 0, 1)
+        events.send(ask)
+        answer = events.recv(1000)
+        events.send(ask[:36] + struct.pack("=I", 2))
+        return len(answer) > 36
+    return False
+
+
+@case()
+def system_leaves_who_forks(context):
+    """A process whose forks would cost more than its part loses its session and gets none again while it goes on; one that forks now and then keeps its own."""
+    if os.geteuid() != 0 or not hears_of_processes():
+        raise Skip("the kernel tells no process events here")
+    name = f"fork{os.getpid() % 1000000}sh"
+    shell, folder = context.path(name), context.unique("forks", "")
+    shutil.copy("/bin/sh", shell)
+    os.mkdir(folder)
+    often, seldom = (context.start([shell, "-c", f"trap 'exit 7' TERM; while :; do {what}; done"])
+                     for what in ("y=$(echo x)", "y=$(echo x); sleep 0.3"))
+    system = context.start([context.memattach, "--system", "-v", "--name", name, "-o", folder, "--deadline", DEADLINE], stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT, text=True)
+    lines = Lines(system.stdout)
+    lines.wait(rf"^memattach: PID {often.pid} \({name}\) is not profiled: it forks so often")
+    assert any(line.startswith(f"attached to {seldom.pid} ") for line in lines.seen), lines.seen
+    system.send_signal(signal.SIGINT)
+    assert system.wait(PATIENCE) == 0, lines.seen
+    lines.wait(r"^memanalyze ")
+    assert not any(f"PID {seldom.pid} " in line for line in lines.seen), lines.seen
+    assert any(line.startswith(f"  not profiled: 1 {name}: it forks so often") for line in lines.seen), lines.seen
+    for process in (often, seldom):
+        assert not re.search("memfd:memattach", read_text(f"/proc/{process.pid}/maps"))
+        process.terminate()
+        assert process.wait(PATIENCE) == 7, process.returncode
 
 
 def kill_again_and_again(context, kills):
