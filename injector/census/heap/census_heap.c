@@ -16,28 +16,15 @@ static bool is_anonymous(const struct mapping *m)
 	return region_of_mapping(&r, m) && r.kind == REGION_ANONYMOUS && !m->path[0];
 }
 
-/* The next place for a heap of which there is any memory: a reservation is no more than its pages that are there. */
-static uint64_t next_heap(const struct census_memory *memory, uint64_t from)
-{
-	uint64_t at = from, there = 0;
-
-	while (there != at) {
-		there = at = (at + ARENA_HEAP_BYTES - 1) / ARENA_HEAP_BYTES * ARENA_HEAP_BYTES;
-		at = resident_pages_next(memory->pages, at);
-		if (at > UINT64_MAX - ARENA_HEAP_BYTES)
-			break;
-	}
-	return at;
-}
-
 /* Heaps of arenas may begin at each multiple of their size; the kernel may show them as one mapping with others. */
 static int find_arena_heaps(struct census_heap *h, const struct mapping *m, struct census_memory *memory, struct err *e)
 {
 	struct arena_heap heap;
 	int rc = 0;
 
-	for (uint64_t at = next_heap(memory, m->start); at < m->end && rc == 0;
-	     at = next_heap(memory, at + ARENA_HEAP_BYTES)) {
+	for (uint64_t at = resident_pages_next_multiple(memory->pages, m->start, ARENA_HEAP_BYTES);
+	     at < m->end && rc == 0;
+	     at = resident_pages_next_multiple(memory->pages, at + ARENA_HEAP_BYTES, ARENA_HEAP_BYTES)) {
 		if (!census_memory_read(memory, at, &heap, sizeof heap) || !arena_heap_fits(&heap, at))
 			continue;
 		const uint64_t end = heap.bytes < m->end - at ? at + heap.bytes : m->end;

@@ -10,6 +10,7 @@
 #define ELEMENTS (CENSUS_PAGE / 8)
 #define SPANS_MAX 64u /* of those in which there is memory, so many are tried to find the root */
 #define PROOFS 8u     /* elements that agree, or more; of three one may lead elsewhere: what is left of freed extents */
+#define SPARSE 16u    /* words of a page of the root, but for heaps of TiB or spread out */
 #define LOOKS_MAX 1000000u         /* at elements, in each module */
 #define SIZE_CLASSES_JEMALLOC 232u /* also what the last page of a large block has for its class */
 
@@ -95,7 +96,7 @@ static bool leaf_agrees(struct jemalloc *j, uint64_t leaf, uint64_t span)
 		const struct page_run *run = &j->memory->pages->runs[i];
 		uint64_t at = run->start > span ? run->start : span;
 		for (; at < run->end && at < span + LEAF_SPAN; at += CENSUS_PAGE) {
-			if (agree == PROOFS * PROOFS || disagree > 2 * PROOFS || ++j->looks > LOOKS_MAX)
+			if (agree == PROOFS * PROOFS || disagree > 2 + agree || ++j->looks > LOOKS_MAX)
 				return agree >= PROOFS && disagree * 2 <= agree;
 			if (!element_at(j, leaf, at, &element))
 				continue;
@@ -147,7 +148,18 @@ static bool try_word(struct jemalloc *j, uint64_t at, uint64_t word, uint64_t st
 	return false;
 }
 
-static bool find_root(struct jemalloc *j, uint64_t start, uint64_t end, const uint64_t *spans, size_t span_count)
+static unsigned count_words(const uint64_t words[ELEMENTS])
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < ELEMENTS; i++)
+		count += words[i] != 0;
+	return count;
+}
+
+/* In pages with few words, or in those with many: tables of pointers to anything. */
+static bool find_root(struct jemalloc *j, uint64_t start, uint64_t end, bool sparse, const uint64_t *spans,
+                      size_t span_count)
 {
 	uint64_t words[ELEMENTS];
 
@@ -155,7 +167,7 @@ static bool find_root(struct jemalloc *j, uint64_t start, uint64_t end, const ui
 	for (uint64_t at = resident_pages_next(j->memory->pages, start);
 	     at < end && j->looks <= LOOKS_MAX && census_memory_in_time(j->memory);
 	     at = resident_pages_next(j->memory->pages, at + CENSUS_PAGE)) {
-		if (!census_memory_read(j->memory, at, words, sizeof words))
+		if (!census_memory_read(j->memory, at, words, sizeof words) || (count_words(words) <= SPARSE) != sparse)
 			continue;
 		for (unsigned i = 0; i < ELEMENTS; i++)
 			if (try_word(j, at + 8 * i, words[i], start, end, spans, span_count))
@@ -164,20 +176,42 @@ static bool find_root(struct jemalloc *j, uint64_t start, uint64_t end, const ui
 	return false;
 }
 
-/* In the data of a module that has as much of it. */
+/* Data and zero data of a module that has enough of it; 0: it has not. */
+static uint64_t data_bytes(const struct mapping *m)
+{
+	const struct mapping *zeros = m + 1;
+	const bool both = m->inode && !m->shared && m->prot & PROT_WRITE && zeros->start == m->end && is_private(zeros);
+
+	return both && zeros->end - m->start >= LEAF_BYTES ? zeros->end - m->start : 0;
+}
+
+/* The module with the least data of more than so many bytes, or the next one of as many; NULL: there is none. */
+static const struct mapping *next_module(const struct maps *maps, const struct mapping *last)
+{
+	const uint64_t before = last ? data_bytes(last) : 0;
+	const struct mapping *next = NULL;
+
+	for (size_t i = 0; i + 1 < maps->count; i++) {
+		const struct mapping *m = &maps->list[i];
+		const uint64_t bytes = data_bytes(m);
+		if (bytes && (bytes > before || (bytes == before && m > last)) && (!next || bytes < data_bytes(next)))
+			next = m;
+	}
+	return next;
+}
+
+/* Those with little data first: large tables of a program are looked through last. */
 static bool find(void *context)
 {
 	struct jemalloc *j = context;
 	uint64_t spans[SPANS_MAX];
 	const size_t span_count = list_spans(j, spans);
+	bool found = false;
 
-	for (size_t i = 0; i + 1 < j->maps->count; i++) {
-		const struct mapping *m = &j->maps->list[i], *zeros = m + 1;
-		if (m->inode && !m->shared && m->prot & PROT_WRITE && zeros->start == m->end && is_private(zeros) &&
-		    zeros->end - m->start >= LEAF_BYTES && find_root(j, m->start, zeros->end, spans, span_count))
-			return true;
-	}
-	return false;
+	for (int sparse = 1; sparse >= 0 && !found; sparse--)
+		for (const struct mapping *m = next_module(j->maps, NULL); m && !found; m = next_module(j->maps, m))
+			found = find_root(j, m->start, m->start + data_bytes(m), sparse, spans, span_count);
+	return found;
 }
 
 static int count_extent(struct jemalloc *j, const struct jemalloc_extent *x, struct err *e)

@@ -3,6 +3,7 @@
 
 #include "census/heap/jemalloc.h"
 #include "census/heap/mallocng.h"
+#include "census/heap/mimalloc.h"
 
 #define SEARCH_BYTES (128ull << 20)
 
@@ -47,6 +48,8 @@ int other_heap_take(struct other_heap *h, const struct maps *maps, struct census
 {
 	*h = (struct other_heap){ 0 };
 	int rc = jemalloc_take(h, maps, memory, extents, e);
+	if (rc == 0 && !h->name)
+		rc = mimalloc_take(h, maps, memory, extents, e);
 	if (rc == 0 && !h->name && !glibc)
 		rc = mallocng_take(h, maps, memory, extents, e);
 	extents_sort(extents);

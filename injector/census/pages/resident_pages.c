@@ -56,3 +56,14 @@ uint64_t resident_pages_next(const struct resident_pages *p, uint64_t from)
 			return p->runs[i].start > from ? p->runs[i].start : from;
 	return UINT64_MAX;
 }
+
+uint64_t resident_pages_next_multiple(const struct resident_pages *p, uint64_t from, uint64_t bytes)
+{
+	uint64_t at = from, there = 0;
+
+	while (there != at && at <= UINT64_MAX - bytes) {
+		there = (at + bytes - 1) / bytes * bytes;
+		at = resident_pages_next(p, there);
+	}
+	return at;
+}

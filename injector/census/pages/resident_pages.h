@@ -32,5 +32,7 @@ uint64_t resident_pages_sum(const struct resident_pages *p, uint64_t start, uint
 bool resident_pages_hold(const struct resident_pages *p, uint64_t start, uint64_t end);
 /* The first address from `from` on that is there; UINT64_MAX: none. */
 uint64_t resident_pages_next(const struct resident_pages *p, uint64_t from);
+/* The same, of multiples of so many bytes: a reservation of any size costs no more than its pages that are there. */
+uint64_t resident_pages_next_multiple(const struct resident_pages *p, uint64_t from, uint64_t bytes);
 
 #endif

@@ -130,7 +130,31 @@ def census_of_jemalloc(context):
     victim.wait(r"^MADE$")
     take(context, victim.pid, "-o", files[1])
     growth = subprocess.run([context.memanalyze, "--diff", *files], stdout=subprocess.PIPE, text=True, check=True).stdout
-    assert re.search(r"\+1000 .*1\.00 KiB of jemalloc", growth), growth
+    more = int(re.search(r"\+(\d+) .*1\.00 KiB of jemalloc", growth)[1])
+    assert 1000 <= more <= 1000 + OWN_BLOCKS, growth  # and what its thread has fetched at once
+    victim.finish_by_stdin()
+
+
+MIMALLOC = "/usr/lib/x86_64-linux-gnu/libmimalloc.so.2"
+
+
+@case()
+def census_of_mimalloc(context):
+    """Its live blocks are those of the program: what another thread has freed is not, wherever it waits for its owner."""
+    if not os.path.exists(MIMALLOC):
+        raise Skip("libmimalloc2.0 is not installed")
+    victim = Victim(context, "other_heap", environment={"LD_PRELOAD": MIMALLOC})
+    census, known = json.loads(take(context, victim.pid, "--json")), truth(victim)
+    check_sum(census)
+    heap = census["allocator"]
+    assert (heap["name"], heap["release"], heap["lost_bytes"]) == ("mimalloc", "2.0", 0), heap
+    assert 0 <= heap["live_blocks"] - known["live_blocks"] <= OWN_BLOCKS and 0 <= heap["live_bytes"] - known["live_bytes"] <= OWN_BYTES, (heap, known)
+    (row,) = rows(census, "allocator")
+    assert row["resident"] == heap["live_resident"] + heap["freed_resident"] and heap["freed_resident"] > MIB, (row, heap)
+    victim.send("more")
+    victim.wait(r"^MADE$")
+    more = json.loads(take(context, victim.pid, "--json"))["allocator"]
+    assert more["live_blocks"] - heap["live_blocks"] == 1000, (heap, more)
     victim.finish_by_stdin()
 
 

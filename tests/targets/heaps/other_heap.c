@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A heap of another allocator, which is preloaded, for --census: blocks of many sizes, a third of them freed, one block
- * that is large and not written to. It prints TRUTH with its live blocks, and with what the allocator itself counts.
- * "more": a thousand blocks more. "end" ends it.
+ * A heap of another allocator, which is preloaded, for --census: blocks of many sizes, a third of them freed by another
+ * thread, one block that is large and not written to. It prints TRUTH with its live blocks, and with what the allocator
+ * itself counts. "more": a thousand blocks more. "end" ends it.
  */
 #include "victim.h"
 
 #include <dlfcn.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,10 +21,20 @@ typedef int (*mallctl_fn)(const char *, void *, size_t *, void *, size_t);
 
 static void *blocks[COUNT + MORE + 1];
 
+static void *free_some(void *context)
+{
+	for (unsigned i = 0; i < COUNT; i += 3) {
+		free(blocks[i]);
+		blocks[i] = NULL;
+	}
+	return context;
+}
+
 /* 1 to 500 bytes, one of 64 of up to 100 KiB; two of three stay. */
 static void fill(void)
 {
 	uint64_t seed = 5;
+	pthread_t other;
 
 	for (unsigned i = 0; i < COUNT; i++) {
 		const size_t bytes = 1 + victim_random(&seed) % (i % 64 ? 500 : 100000);
@@ -33,11 +44,9 @@ static void fill(void)
 		else
 			victim_wrong("no memory");
 	}
-	for (unsigned i = 0; i < COUNT; i += 3) {
-		free(blocks[i]);
-		blocks[i] = NULL;
-	}
 	blocks[COUNT + MORE] = malloc(UNTOUCHED);
+	if (pthread_create(&other, NULL, free_some, NULL) || pthread_join(other, NULL))
+		victim_wrong("no thread");
 }
 
 /* What jemalloc counts as allocated, its caches of threads emptied; 0: it is none. */
