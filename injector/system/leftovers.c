@@ -17,16 +17,18 @@
 
 #include "base/cleanup.h"
 #include "base/grow.h"
+#include "host/clocks.h"
 #include "host/say.h"
 #include "launch/session_process.h"
 #include "maps/maps.h"
 #include "process/proc_status.h"
 #include "process/target.h"
-#include "sandbox/child.h"
 #include "session/session_lock.h"
 
 #define OUR_NAMES "/memfd:memattach-"
 #define SUPERVISOR_MS 300000
+#define AT_ONCE 4u
+#define SAY_NS 5000000000ull
 #define PAGE_BYTES 4096u
 #define PAGE_PRESENT (1ull << 63)
 #define PAGE_OF_FILE (1ull << 61)
@@ -178,15 +180,50 @@ static bool has_ended(const struct chosen *target)
 	return chosen_look(&now, target->pid, &ended) < 0 || now.start_ticks != target->start_ticks;
 }
 
-static enum member_outcome detach(const struct leftovers_options *o, const struct chosen *target)
+static enum member_outcome outcome_of(const struct chosen *target, int status)
 {
-	struct beginning b = { o, target };
-	pid_t child = session_process_begin(run_detach, &b);
+	enum member_outcome outcome = session_process_outcome(status, AFTER_NOTHING);
 
-	if (child <= 0)
-		return OUTCOME_NOT_ATTACHED;
-	enum member_outcome outcome = session_process_outcome(child_wait(child), AFTER_NOTHING);
 	return outcome == OUTCOME_NOT_ATTACHED && has_ended(target) ? OUTCOME_TOO_LATE : outcome;
+}
+
+/* A few at once: one whose threads do not stop before the deadline keeps no other waiting. */
+static void detach_all(const struct leftovers_options *o, const struct chosen_list *l, unsigned ended[OUTCOMES])
+{
+	struct {
+		pid_t child; /* 0: none */
+		const struct chosen *target;
+	} running[AT_ONCE] = { 0 };
+	uint64_t said_ns = clock_monotonic_ns();
+	size_t begun = 0, done = 0;
+	int status;
+
+	while (done < l->count) {
+		for (size_t i = 0; i < AT_ONCE && begun < l->count; i++) {
+			if (running[i].child)
+				continue;
+			struct beginning b = { o, &l->list[begun++] };
+			pid_t child = session_process_begin(run_detach, &b);
+			running[i].child = child > 0 ? child : 0;
+			running[i].target = b.target;
+			if (child <= 0) {
+				ended[OUTCOME_NOT_ATTACHED]++;
+				done++;
+			}
+		}
+		pid_t child = begun > done ? waitpid(-1, &status, 0) : 0;
+		for (size_t i = 0; child > 0 && i < AT_ONCE; i++) {
+			if (running[i].child != child)
+				continue;
+			ended[outcome_of(running[i].target, status)]++;
+			running[i].child = 0;
+			done++;
+		}
+		if (clock_monotonic_ns() < said_ns + SAY_NS || done == l->count)
+			continue;
+		say(o, "%zu of %zu processes are done", done, l->count);
+		said_ns = clock_monotonic_ns();
+	}
 }
 
 enum exit_status leftovers_take_out(const struct leftovers_options *o)
@@ -201,9 +238,9 @@ enum exit_status leftovers_take_out(const struct leftovers_options *o)
 		chosen_free(&l);
 		rc = find(&l, o, &e);
 	}
-	for (size_t i = 0; rc == 0 && i < l.count; i++)
-		ended[detach(o, &l.list[i])]++;
-	if (rc < 0)
+	if (rc == 0)
+		detach_all(o, &l, ended);
+	else
 		say_error(0, "%s", e.text);
 	session_process_sum(ended, text, sizeof text);
 	if (rc == 0 && l.count)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * --detach --all: whatever memattach has in processes of this machine, of sessions that last and of those whose
- * memattach died, is taken out, one process after the other.
+ * memattach died, is taken out of four processes at a time.
  *
  * Who has something is told by its mappings: memory of ours by its name; and code that was written to at the end of a
  * file's mapping, where the stub may be that is there before anything of ours is mapped. Such code may be the program's
