@@ -126,7 +126,7 @@ static int parse_by(const char *text, enum group_by *by, struct err *e)
 		return err_set(
 			e, EINVAL,
 			"--by: '%s' is none of stack, function, file, line, module, thread, size, lifetime, residency, "
-			"process, program, unit, container",
+			"type, holder, process, program, unit, container",
 			text);
 	*by = (enum group_by)value;
 	return 0;

@@ -22,9 +22,10 @@ static const struct option_row rows[] = {
 	  .name = "by",
 	  .argument = "WHAT",
 	  .value = OPTION_VALUE_WORDS,
-	  .words = "stack function file line module thread size lifetime residency process program unit container",
-	  .help = "sum up by stack (default), function, file, line, module, thread, size, lifetime, residency; of "
-	          "several dumps: process (default for a directory), program, unit or container" },
+	  .words = "stack function file line module thread size lifetime residency type holder process program unit "
+	           "container",
+	  .help = "sum up by stack (default), function, file, line, module, thread, size, lifetime, residency, type, "
+	          "holder; of several dumps: process (default for a directory), program, unit or container" },
 	{ .code = VIEW_TREE,
 	  .name = "tree",
 	  .help = "functions below their callers, with inclusive sums, in the text" },

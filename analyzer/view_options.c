@@ -126,9 +126,9 @@ int view_options_check(const struct report_options *o, int dump_count, struct er
 		return err_set(e, EINVAL,
 		               "--by thread: what a thread has allocated in all is not kept, sort by live-bytes or "
 		               "live-count");
-	if (o->by == BY_RESIDENCY && !report_is_live(o->sort))
-		return err_set(e, EINVAL,
-		               "--by residency is about what is live at the end: sort by live-bytes or live-count");
+	if ((o->by == BY_RESIDENCY || groups_label(o->by) != LABEL_KINDS) && !report_is_live(o->sort))
+		return err_set(e, EINVAL, "--by %s is about what is live at the end: sort by live-bytes or live-count",
+		               group_by_name(o->by));
 	if (o->filter.older_ns && compares)
 		return err_set(e, EINVAL,
 		               "--older is about one time, these about two: not with --diff, --since or --leaks (which "

@@ -146,10 +146,11 @@ static int put_groups(struct json *j, const struct report *r, const struct group
 	return s;
 }
 
-/* Threads, sizes or lifetimes. */
+/* Threads, sizes, lifetimes, types or holders. */
 static int put_sample_groups(struct json *j, const struct report *r, const struct groups *groups, size_t bytes)
 {
-	const int figures = r->options.by == BY_THREAD ? 2 : FIGURE_COUNT;
+	const bool live_only = r->options.by == BY_THREAD || groups_label(r->options.by) != LABEL_KINDS;
+	const int figures = live_only ? 2 : FIGURE_COUNT;
 	struct name_text buffer = { 0 };
 	char title[GROUP_TITLE_TEXT];
 	size_t i = 0, used = 0;
@@ -181,6 +182,8 @@ static int put_by(struct json *j, const struct report *r, size_t bytes)
 
 	if (r->options.by == BY_THREAD)
 		return put_sample_groups(j, r, &r->threads, bytes);
+	if (groups_label(r->options.by) != LABEL_KINDS)
+		return put_sample_groups(j, r, &r->labels[groups_label(r->options.by)], bytes);
 	if (groups_of_samples(r->options.by)) {
 		s = groups_add_classes(&groups, &r->classes, r->options.by, &r->total);
 		s = s ?: put_sample_groups(j, r, &groups, bytes);
@@ -194,7 +197,8 @@ static int put_by(struct json *j, const struct report *r, size_t bytes)
 
 int html_table(const struct report *r, size_t bytes, struct json *j)
 {
-	static const enum group_by all[] = { BY_FUNCTION, BY_FILE, BY_MODULE, BY_THREAD, BY_SIZE, BY_LIFETIME };
+	static const enum group_by all[] = { BY_FUNCTION, BY_FILE,     BY_MODULE, BY_THREAD,
+		                             BY_SIZE,     BY_LIFETIME, BY_TYPE,   BY_HOLDER };
 	int s = 0;
 
 	if (report_compares(r))

@@ -10,7 +10,7 @@
  *   rest: what these have of their own together, of each figure
  *
  * and those of --by thread, --by size and --by lifetime, all of them, each a list: name, and what it has of each
- * figure; threads have no figures of what was allocated in all.
+ * figure; threads, types and holders have no figures of what was allocated in all.
  *
  * A comparison has no such member: --by knows no growth.
  */

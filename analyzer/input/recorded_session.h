@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "dump/dump_reader.h"
+#include "input/labels.h"
 #include "input/memory_growth.h"
 
 /* A change of the rate. */
@@ -42,6 +43,7 @@ struct recorded_session {
 	double processor;                                   /* of one processor */
 	uint64_t private_start_bytes, private_latest_bytes; /* 0 unknown */
 	double shared_growth, files_growth;                 /* bytes of resident memory; NAN unknown */
+	struct labels_look labels;                          /* of its blocks, if the report asks for them */
 	struct memory_growth memory;                        /* what its resident memory is */
 	bool samples_mmap;                                  /* anonymous mappings are sampled, too */
 	bool frees_known;                                   /* those of blocks that were not seen allocated */

@@ -275,13 +275,16 @@ static int add_to_plan(struct samples *s, const struct sample *sample, bool live
 
 static void add_to_classes(struct samples *s, const struct sample *sample, bool live, double p)
 {
+	const struct labels *labels = s->options.labels;
 	struct class_sum *const of[] = {
 		&s->classes.sizes[class_of(CLASS_SIZE, sample->size)],
 		&s->classes.lifetimes[class_of(CLASS_LIFETIME, (uint64_t)lifetime_of(s, sample, live))],
-		&s->classes.residency[residency_of(sample->flags, sample->freed)]
+		&s->classes.residency[residency_of(sample->flags, sample->freed)],
+		labels ? labels_sum(labels, LABEL_TYPE, sample->address, sample->freed) : NULL,
+		labels ? labels_sum(labels, LABEL_HOLDER, sample->address, sample->freed) : NULL
 	};
 
-	for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
+	for (size_t i = 0; i < sizeof of / sizeof of[0] && of[i]; i++) {
 		if (live)
 			add_pair(of[i]->sum, sample->size, p);
 		if (live && !sample->freed)
@@ -521,6 +524,8 @@ static void clear_others(const struct sample_options *o)
 	}
 	if (o->stack_threads)
 		stack_threads_restart(o->stack_threads);
+	if (o->labels)
+		labels_clear(o->labels);
 }
 
 static int read_pairs(struct samples *s)

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "input/classes.h"
+#include "input/labels.h"
 #include "dump/dump_reader.h"
 #include "stats/estimate.h"
 #include "stats/halves.h"
@@ -63,7 +64,8 @@ struct sample_options {
 	bool plan;                           /* how well sums would be known at other rates, too, */
 	enum report_figure planned;          /* those of this figure */
 	bool threads;                        /* sum up by thread, too */
-	bool classes;                        /* sum up by size and by lifetime, too */
+	bool classes;                        /* sum up by size, by lifetime and by residency, too, */
+	struct labels *labels;               /* and by these; NULL: not asked for */
 	const struct sample_filter *filter;  /* NULL: none */
 	struct timeline *timeline;           /* NULL: not asked for */
 	struct spans *spans;                 /* with it; NULL: not asked for */

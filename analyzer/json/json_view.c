@@ -78,6 +78,12 @@ void json_group_names(struct json *j, const struct report *r, const struct group
 		json_number(j, "private_growth", g->private_growth);
 		return;
 	}
+	if (groups_label(by) != LABEL_KINDS) {
+		json_string(j, group_by_name(by), g->others ? NULL : g->name);
+		if (by == BY_TYPE)
+			json_string(j, "source", g->others ? "" : label_source_name((enum dump_type_source)g->image));
+		return;
+	}
 	if (by == BY_RESIDENCY) {
 		json_string(j, "residency", g->others ? NULL : residency_name((enum residency)g->low));
 		return;

@@ -184,6 +184,11 @@ static void put_groups(struct json *j, const struct report *r)
 		return;
 	json_string(j, "by", group_by_name(r->options.by));
 	json_unsigned(j, "group_count", r->groups.count);
+	if (groups_label(r->options.by) != LABEL_KINDS) {
+		const struct labels_look *unknown = groups_unknown(r->sessions, r->session_count, r->options.by);
+		json_bool(j, "all_looked_at", !unknown);
+		json_string(j, "why", unknown ? unknown->why : "");
+	}
 	json_array(j, "groups");
 	for (size_t i = 0; i < report_shown(r); i++) {
 		json_object(j, NULL);

@@ -61,10 +61,24 @@ static void class_title(enum group_by by, const struct group *g, char title[GROU
 		snprintf(title, GROUP_TITLE_TEXT, "%s .. %s", low, format_limit(by, g->high, high));
 }
 
+static void label_title(enum group_by by, const struct group *g, char title[GROUP_TITLE_TEXT])
+{
+	static const char *const sources[DUMP_TYPE_SOURCES] = {
+		[DUMP_TYPE_VTABLE] = " (C++)", [DUMP_TYPE_PYTHON] = " (Python)"
+	};
+	const char *source = by == BY_TYPE && g->image < DUMP_TYPE_SOURCES ? sources[g->image] : NULL;
+
+	snprintf(title, GROUP_TITLE_TEXT, "%.*s%s", GROUP_TITLE_TEXT - 16, g->others ? "(not known any more)" : g->name,
+	         source ? source : "");
+	printable_copy(title, title, GROUP_TITLE_TEXT);
+}
+
 const char *group_title(const struct report *r, const struct group *g, char title[GROUP_TITLE_TEXT])
 {
 	if (r->options.by == BY_THREAD)
 		thread_title(r, g, title);
+	else if (groups_label(r->options.by) != LABEL_KINDS)
+		label_title(r->options.by, g, title);
 	else if (groups_of_sessions(r->options.by))
 		printable_copy(g->name, title, GROUP_TITLE_TEXT);
 	else

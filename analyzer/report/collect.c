@@ -24,6 +24,7 @@ struct build {
 	struct stack_maker stacks;
 	struct leak_window window;
 	struct samples samples;
+	struct labels labels;
 	struct sample_filter filter;
 	struct map threads;      /* those that are kept, with their number as key */
 	struct report_row whole; /* the sum of all rows, where sessions are summed up */
@@ -486,6 +487,24 @@ static bool wants_threads(const struct report_options *o)
 	return o->stack_threads && !o->diff && !o->since_ns && !o->leaks;
 }
 
+static bool wants_labels(const struct report_options *o)
+{
+	return o->sample_groups || groups_label(o->by) != LABEL_KINDS;
+}
+
+static int add_labels(struct build *b)
+{
+	struct report *r = b->report;
+	int s = 0;
+
+	for (int kind = 0; !s && kind < LABEL_KINDS; kind++)
+		s = groups_add_labels(groups_label(r->options.by) == (enum label_kind)kind ? &r->groups
+		                                                                           : &r->labels[kind],
+		                      &b->labels.of[kind], b->samples.rate);
+	r->sessions[r->session_count - 1].labels = b->labels.look;
+	return s;
+}
+
 int collect_dump(struct report *r, struct dump *dump, enum collect_side side, struct map *kept)
 {
 	struct build b = { .report = r, .dump = dump, .side = side };
@@ -494,7 +513,8 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 		                          .plan = r->options.plan > 0,
 		                          .planned = r->options.sort,
 		                          .threads = r->options.by == BY_THREAD || r->options.sample_groups,
-		                          .classes = groups_class(r->options.by) || r->options.sample_groups,
+		                          .classes = wants_labels(&r->options) || groups_class(r->options.by),
+		                          .labels = wants_labels(&r->options) ? &b.labels : NULL,
 		                          .stack_threads = wants_threads(&r->options) ? &r->stack_threads : NULL,
 		                          .later = side == COLLECT_LATER,
 		                          .progress = r->options.progress };
@@ -513,6 +533,8 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 		r->python.version = dump_header(dump)->python_version;
 	if (dump_header(dump)->java_version)
 		r->java.version = dump_header(dump)->java_version;
+	if (!s && options.labels)
+		s = labels_read(&b.labels, dump);
 	s = s ?: read_views(&b, &options);
 	s = s ?: make_rows(&b);
 	if (!s && options.stack_threads)
@@ -528,6 +550,8 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 		add_classes(&b, r->classes.lifetimes, b.samples.classes.lifetimes);
 		add_classes(&b, r->classes.residency, b.samples.classes.residency);
 	}
+	if (!s && options.labels)
+		s = add_labels(&b);
 	if (!s)
 		add_left_out(&b);
 	if (!s)
@@ -537,6 +561,7 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 	if (!s && needs_lost_history(&b.samples))
 		r->past_unknown = true;
 	samples_done(&b.samples);
+	labels_done(&b.labels);
 	map_done(&b.threads);
 	stack_maker_done(&b.stacks);
 	image_map_done(&b.modules);

@@ -13,9 +13,9 @@
 #define MEMBER_TEXT 4096
 
 static const struct location nothing;
-static const char *const by_names[BY_COUNT] = { "stack",   "function", "file",     "line",      "module",
-	                                        "thread",  "size",     "lifetime", "residency", "process",
-	                                        "program", "unit",     "container" };
+static const char *const by_names[BY_COUNT] = { "stack",  "function", "file",     "line",      "module",
+	                                        "thread", "size",     "lifetime", "residency", "type",
+	                                        "holder", "process",  "program",  "unit",      "container" };
 
 int group_by_parse(const char *name)
 {
@@ -296,6 +296,49 @@ int groups_add_classes(struct groups *g, const struct classes *classes, enum gro
 	}
 	const struct class_sum gone = make_gone(total, &all);
 	return s || class_is_empty(&gone) ? s : add_class(g, &gone, 0, INFINITY, true);
+}
+
+int groups_add_labels(struct groups *g, const struct labels_of *labels, uint64_t rate)
+{
+	for (size_t i = 0; i < labels->count; i++) {
+		const struct label *label = &labels->list[i];
+		if (class_is_empty(&label->sum))
+			continue;
+		struct group *group = groups_named(g, label->source, label->text);
+		if (!group)
+			return -ENOMEM;
+		for (int f = 0; f < FIGURE_COUNT; f++) {
+			struct estimate_sum sum = label->sum.sum[f];
+			if (report_is_bytes(f))
+				estimate_expect(&sum, rate > 1 ? (double)rate : 0);
+			else
+				estimate_hide(&sum, rate);
+			estimate_merge(&group->inclusive[f], &sum);
+		}
+		slack_merge(&group->slack_inclusive, &label->sum.slack);
+	}
+	return 0;
+}
+
+int groups_add_gone(struct groups *g, const struct report_row *total)
+{
+	struct class_sum all = { 0 };
+
+	for (size_t i = 0; i < g->count; i++)
+		for (int f = 0; f < FIGURE_COUNT; f++)
+			estimate_merge(&all.sum[f], &g->list[i].inclusive[f]);
+	const struct class_sum gone = make_gone(total, &all);
+	return class_is_empty(&gone) ? 0 : add_class(g, &gone, 0, INFINITY, true);
+}
+
+const struct labels_look *groups_unknown(const struct recorded_session *sessions, size_t count, enum group_by by)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct labels_look *look = &sessions[i].labels;
+		if (!look->known || (by == BY_TYPE ? look->cut : !look->holders))
+			return look;
+	}
+	return NULL;
 }
 
 void groups_done(struct groups *g)

@@ -11,6 +11,7 @@
 
 #include "input/classes.h"
 #include "input/images.h"
+#include "input/labels.h"
 #include "base/map.h"
 #include "input/rows.h"
 #include "input/threads.h"
@@ -25,6 +26,8 @@ enum group_by {
 	BY_SIZE,
 	BY_LIFETIME,
 	BY_RESIDENCY,
+	BY_TYPE,
+	BY_HOLDER,
 	BY_PROCESS,
 	BY_PROGRAM,
 	BY_UNIT,
@@ -45,6 +48,11 @@ static inline bool groups_of_sessions(enum group_by by)
 {
 	return by >= BY_PROCESS;
 }
+/* Of what blocks are; LABEL_KINDS: none of that. */
+static inline enum label_kind groups_label(enum group_by by)
+{
+	return by == BY_TYPE ? LABEL_TYPE : by == BY_HOLDER ? LABEL_HOLDER : LABEL_KINDS;
+}
 static inline enum class_kind groups_class(enum group_by by)
 {
 	return by == BY_SIZE        ? CLASS_SIZE
@@ -56,7 +64,7 @@ static inline enum class_kind groups_class(enum group_by by)
 struct group {
 	char *name; /* function, "+0xoffset" where none is known, file, "file:line", path of the module, or name of the
 	               thread, maybe "" */
-	uint32_t image; /* 0: none, or those of several */
+	uint32_t image; /* 0: none, or those of several; of a type, its enum dump_type_source */
 	struct estimate_sum inclusive[FIGURE_COUNT], exclusive[FIGURE_COUNT];
 	struct slack slack_inclusive, slack_exclusive;
 	struct estimate_sum lost_inclusive[2], lost_exclusive[2];
@@ -84,6 +92,7 @@ struct groups {
 };
 
 struct report;
+struct recorded_session;
 
 /* Fills what part of the error each has. groups_make does. */
 void groups_share_error(struct groups *groups, const struct report *report, enum group_by by);
@@ -94,6 +103,12 @@ int groups_add_threads(struct groups *groups, const struct threads *threads, int
 /* The classes that are not empty, and what of the total is in none of them. -ENOMEM. */
 int groups_add_classes(struct groups *groups, const struct classes *classes, enum group_by by,
                        const struct report_row *total) WARN_UNUSED;
+/* Adds what a session has of each type or holder; rate: its largest. -ENOMEM. */
+int groups_add_labels(struct groups *groups, const struct labels_of *labels, uint64_t rate) WARN_UNUSED;
+/* When all sessions were added: what of the total is in none of these. -ENOMEM. */
+int groups_add_gone(struct groups *groups, const struct report_row *total) WARN_UNUSED;
+/* The first session of which types or holders are not all known, or NULL. */
+const struct labels_look *groups_unknown(const struct recorded_session *sessions, size_t count, enum group_by by);
 /* The one of this image and name, a new one if there is none. NULL: no memory. */
 struct group *groups_named(struct groups *groups, uint32_t image, const char *name);
 void groups_sort(struct groups *groups, enum report_figure sort, enum group_by by);

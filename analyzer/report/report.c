@@ -458,10 +458,16 @@ static int make_groups(struct report *r)
 	}
 	groups_sort(&r->threads, r->options.sort, BY_THREAD);
 	groups_share_error(&r->threads, r, BY_THREAD);
+	for (int kind = 0; kind < LABEL_KINDS; kind++) {
+		groups_sort(&r->labels[kind], r->options.sort, BY_TYPE + kind);
+		groups_share_error(&r->labels[kind], r, BY_TYPE + kind);
+	}
 	if (by == BY_STACK)
 		return 0;
 	if (!groups_of_samples(by))
 		return groups_make(&r->groups, r);
+	if (groups_label(by) != LABEL_KINDS)
+		s = groups_add_gone(&r->groups, &r->total);
 	if (groups_class(by))
 		s = groups_add_classes(&r->groups, &r->classes, by, &r->total);
 	groups_sort(&r->groups, r->options.sort, by);
@@ -519,6 +525,8 @@ void report_done(struct report *r)
 	for (unsigned i = 0; i < SESSION_KINDS; i++)
 		groups_done(&r->session_groups[i]);
 	groups_done(&r->threads);
+	for (int kind = 0; kind < LABEL_KINDS; kind++)
+		groups_done(&r->labels[kind]);
 	map_done(&r->shared_places);
 	timeline_done(&r->timeline);
 	spans_done(&r->spans);

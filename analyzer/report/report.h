@@ -170,6 +170,7 @@ struct report {
 	struct classes classes;                      /* if options.by or .sample_groups asks for them */
 	struct groups groups;                        /* if options.by asks for them */
 	struct groups threads;                       /* if options.sample_groups asks for them */
+	struct groups labels[LABEL_KINDS];           /* the same, by type and holder */
 	struct groups session_groups[SESSION_KINDS]; /* if options ask for processes: by process, program, … */
 	struct map shared_places;                    /* of folding.h */
 	uint64_t largest_rate;          /* of the sessions and of all samples; 1: every allocation is recorded; */

@@ -22,9 +22,9 @@ static struct estimate group_estimate(const struct report *r, const struct group
 
 static const char *plural_of(enum group_by by)
 {
-	static const char *const names[BY_COUNT] = { "Stacks",   "Functions", "Files",     "Lines",     "Modules",
-		                                     "Threads",  "Sizes",     "Lifetimes", "Residency", "Processes",
-		                                     "Programs", "Units",     "Containers" };
+	static const char *const names[BY_COUNT] = { "Stacks",  "Functions", "Files",     "Lines",     "Modules",
+		                                     "Threads", "Sizes",     "Lifetimes", "Residency", "Types",
+		                                     "Holders", "Processes", "Programs",  "Units",     "Containers" };
 
 	return names[by];
 }
@@ -140,6 +140,9 @@ static const char *class_title(const struct report *r)
 		return group_by_name(r->options.by);
 	if (r->options.by == BY_RESIDENCY)
 		return "what of a block is there at the end";
+	if (groups_label(r->options.by) != LABEL_KINDS)
+		return r->options.by == BY_TYPE ? "what a block is at the end"
+		                                : "who holds it at the end (one of several)";
 	if (r->options.by == BY_SIZE)
 		return "size that was asked for";
 	return report_is_live(r->options.sort) ? "age" : "lifetime, or age of what is live";
@@ -191,6 +194,29 @@ void text_machine(const struct text *t)
 		fprintf(t->out, "  and %zu lines more; --top 0 shows all\n", m->unseen_count - most);
 }
 
+/* Why the types or holders of blocks are not known. */
+static void put_not_looked_at(const struct text *t)
+{
+	const struct report *r = t->report;
+	const struct labels_look *look = groups_unknown(r->sessions, r->session_count, r->options.by);
+	char why[LINE_TEXT];
+
+	if (!look)
+		return;
+	printable_copy(look->why, why, sizeof why);
+	if (!look->known)
+		fputs("\nNobody has looked at the blocks: the session has not ended by detaching, or its memattach "
+		      "does not.\n",
+		      t->out);
+	else if (r->options.by == BY_TYPE)
+		fputs("\nThere was no time to look at all blocks.\n", t->out);
+	else if (why[0])
+		fprintf(t->out, "\nWho holds them is not known: %s.\n", why);
+	else
+		fputs("\nNobody has looked for who holds them: memattach --holders does at the end of a session.\n",
+		      t->out);
+}
+
 size_t text_classes(const struct text *t)
 {
 	const struct report *r = t->report;
@@ -234,5 +260,7 @@ size_t text_classes(const struct text *t)
 	put_silent(t, silent, silent_high);
 	if (!shown)
 		fputs("\n      none\n", t->out);
+	else if (groups_label(r->options.by) != LABEL_KINDS)
+		put_not_looked_at(t);
 	return shown;
 }

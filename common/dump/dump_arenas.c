@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The records of a dump that memattach alone has written: modules, threads, notes, rates, paths, Java, what its memory
- * is. */
+ * is, and its blocks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -225,5 +225,39 @@ int dump_each_memory(struct dump *dump, const struct dump_memory_visitor *visito
 	struct memory_visit v = { dump, visitor };
 
 	return each_arena_record(dump, DUMP_REGION_MEMORY, sizeof(struct dump_memory), DUMP_SKIP_memory, visit_memory,
+	                         &v);
+}
+
+struct block_visit {
+	struct dump *dump;
+	const struct dump_block_visitor *to;
+};
+
+static int visit_block(void *arg, char *record, uint32_t bytes)
+{
+	const struct block_visit *v = arg;
+	struct dump_block_name *name = (struct dump_block_name *)(void *)record;
+	const struct dump_block_list *list = (const struct dump_block_list *)(const void *)record;
+	const bool is_name = name->kind == DUMP_BLOCK_TYPE || name->kind == DUMP_BLOCK_HOLDER;
+
+	if (name->kind == DUMP_BLOCK_LIST && list->count && list->count <= DUMP_BLOCK_LIST_MAX &&
+	    list->count <= (bytes - sizeof *list) / sizeof *list->blocks)
+		return v->to->list(v->to->arg, list);
+	if ((!is_name && name->kind != DUMP_BLOCK_LOOK) ||
+	    bytes > sizeof *name + DUMP_BLOCK_NAME_MAX + DUMP_STACK_ALIGN) {
+		dump_skip(v->dump, DUMP_SKIP_block);
+		return 0;
+	}
+	if (!is_name)
+		return v->to->look(v->to->arg, (const struct dump_block_look *)(const void *)record);
+	name->source = name->source < DUMP_TYPE_SOURCES ? name->source : DUMP_TYPE_NONE;
+	return v->to->name(v->to->arg, name);
+}
+
+int dump_each_block(struct dump *dump, const struct dump_block_visitor *visitor)
+{
+	struct block_visit v = { dump, visitor };
+
+	return each_arena_record(dump, DUMP_REGION_BLOCKS, sizeof(struct dump_block_name), DUMP_SKIP_block, visit_block,
 	                         &v);
 }

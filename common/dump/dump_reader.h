@@ -40,7 +40,8 @@ struct dump;
 	X(code, "Python frames whose code object cannot be read")                                                      \
 	X(path, "entries of sys.path that cannot be read")                                                             \
 	X(java, "names of Java methods that cannot be read")                                                           \
-	X(memory, "rows of what the memory is that cannot be read")
+	X(memory, "rows of what the memory is that cannot be read")                                                    \
+	X(block, "lists of what blocks are that cannot be read")
 
 #define DUMP_SKIP_ENUM_(name, text) DUMP_SKIP_##name,
 enum dump_skip { DUMP_SKIP_LIST(DUMP_SKIP_ENUM_) DUMP_SKIP_COUNT };
@@ -120,6 +121,15 @@ struct dump_memory_visitor {
 	void *arg;
 };
 int dump_each_memory(struct dump *dump, const struct dump_memory_visitor *visitor);
+/* Of the region BLOCKS: texts end within the record, and with it at the latest; sources are known ones; ids and
+ * addresses are anything. */
+struct dump_block_visitor {
+	int (*name)(void *arg, const struct dump_block_name *name);
+	int (*list)(void *arg, const struct dump_block_list *list);
+	int (*look)(void *arg, const struct dump_block_look *look);
+	void *arg;
+};
+int dump_each_block(struct dump *dump, const struct dump_block_visitor *visitor);
 int dump_each_note(struct dump *dump, int (*fn)(void *arg, uint32_t kind, const char *text), void *arg);
 
 /* About how many live records and history records there are, to tell how far a reader is. */

@@ -73,9 +73,10 @@ static int take_heap(struct census *c, const struct census_wish *wish, struct er
 	const struct census_heap_source source = { c->target, &c->maps, &c->memory, is_stack, &c->stacks };
 	rc = rc ?: census_heap_take(&c->heap, &source, e);
 	c->memory.sums = NULL; /* the words that types are known by are not followed */
-	rc = rc ?: block_types_take(&c->types, &c->heap, &c->memory, NULL, NULL, e);
+	if (!wish->blocks)
+		rc = rc ?: block_types_take(&c->types, &c->heap, &c->memory, NULL, NULL, e);
 	c->memory.progress = NULL;
-	if (rc == 0 && (wish->lost || wish->holders))
+	if (rc == 0 && (wish->lost || wish->holders || wish->blocks))
 		rc = census_lost_look(c, wish, e);
 	return rc;
 }

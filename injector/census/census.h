@@ -10,8 +10,9 @@
 #ifndef MEMATTACH_CENSUS_H
 #define MEMATTACH_CENSUS_H
 
-#include "census/block_types.h"
-#include "census/holders.h"
+#include "census/blocks/block_labels.h"
+#include "census/blocks/block_types.h"
+#include "census/blocks/holders.h"
 #include "census/reach/reach_settle.h"
 #include "census/heap/census_heap.h"
 #include "census/pages/region_table.h"
@@ -52,6 +53,7 @@ struct census {
 /* What is looked at beside what is always told. */
 struct census_wish {
 	bool lost, holders;
+	struct block_labels *blocks;     /* who holds these is wanted alone; NULL: not */
 	void (*reading)(uint64_t bytes); /* called now and then while its heap is read; NULL: not */
 	reach_progress_fn progress;
 	uint64_t budget_ns; /* of CPU time, for following pointers; then it is given up. 0: by how much memory there is

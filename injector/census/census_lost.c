@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/now.h"
+#include "census/blocks/block_holders.h"
 #include "census/reach/reach_roots.h"
 #include "host/clocks.h"
 #include "process/task.h"
@@ -80,7 +81,7 @@ int census_lost_look(struct census *c, const struct census_wish *wish, struct er
 	struct err why;
 
 	check_heap(c);
-	if (c->lost.why[0] && !(wish->holders && c->heap.glibc.glibc.layout))
+	if (c->lost.why[0] && !((wish->holders || wish->blocks) && c->heap.glibc.glibc.layout))
 		return 0;
 	int rc = reach_open(&c->reach, &c->heap, &c->memory, &c->maps, &c->sums, &why);
 	if (rc < 0 && rc != -E2BIG) {
@@ -97,6 +98,8 @@ int census_lost_look(struct census *c, const struct census_wish *wish, struct er
 	reach_look(&c->reach, maps_find(&c->maps, c->heap.glibc.glibc.main_arena), !wish->lost);
 	if (c->reach.over)
 		census_lost_is_unknown(c, "to follow all pointers takes longer than --budget");
+	else if (wish->blocks)
+		rc = block_holders_find(wish->blocks, &c->reach, &c->stacks, &c->process, e);
 	else if (wish->holders)
 		rc = holders_take(&c->holders, &c->reach, &c->stacks, &c->process, HOLDERS_SHOWN, e);
 	if (rc == 0 && wish->lost)

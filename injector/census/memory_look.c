@@ -8,8 +8,6 @@
 
 #include "base/now.h"
 #include "census/census_summary.h"
-#include "census/heap/census_heap.h"
-#include "census/pages/quick_scan.h"
 #include "census/pages/region_count.h"
 #include "host/clocks.h"
 #include "process/live_thread.h"
@@ -309,7 +307,7 @@ int memory_look_take(struct memory_look *look, const struct target *t, const str
 		other = l.heap.other.name ? l.heap.other.name : census_other_allocator(&l.maps);
 		snprintf(look->text, sizeof look->text, "%s", other ? other : "");
 		if (wish->pages)
-			wish->pages(wish->context, &l.scan, &l.maps);
+			wish->pages(wish->context, &l.scan, &l.heap, &l.memory);
 	}
 	if (l.memory.cache)
 		census_memory_close(&l.memory);

@@ -10,6 +10,7 @@
 #ifndef MEMATTACH_MEMORY_LOOK_H
 #define MEMATTACH_MEMORY_LOOK_H
 
+#include "census/heap/census_heap.h"
 #include "census/pages/quick_scan.h"
 #include "dump_format.h"
 #include "process/target.h"
@@ -32,8 +33,9 @@ struct memory_look {
 
 struct memory_look_wish {
 	uint64_t pages_ns; /* of CPU time to find the pages, and half as much more for the rest */
-	/* Called with the pages that were found; NULL: nobody wants them. */
-	void (*pages)(void *context, const struct quick_scan *scan, const struct maps *maps);
+	/* Called with the pages that were found, and with what reads them; NULL: nobody wants them. */
+	void (*pages)(void *context, const struct quick_scan *scan, const struct census_heap *heap,
+	              struct census_memory *memory);
 	void *context;
 };
 

@@ -64,7 +64,8 @@ static const struct option_row rows[] = {
 	{ .code = OPTION_BUDGET,
 	  .name = "budget",
 	  .argument = "TIME",
-	  .help = "CPU time that --unreachable and --by holder may take to follow pointers (60s), while PID runs" },
+	  .help = "CPU time that --unreachable, --by holder and --holders may take to follow pointers (60s), while PID "
+	          "runs" },
 	{ .code = OPTION_JSON, .name = "json", .help = "write what --census tells as JSON" },
 
 	{ .group = "Sampling" },
@@ -125,6 +126,10 @@ static const struct option_row rows[] = {
 	  .argument = "FILE",
 	  .value = OPTION_VALUE_FILE,
 	  .help = "write what was done to the process as JSON" },
+	{ .code = OPTION_HOLDERS,
+	  .name = "holders",
+	  .help = "at the end, also find out who holds the sampled blocks, by following the pointers of all memory of "
+	          "PID (--budget)" },
 	{ .code = OPTION_REPORT,
 	  .name = "report",
 	  .argument = "FILE",

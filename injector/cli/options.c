@@ -244,6 +244,7 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 	case OPTION_CENSUS: *command = COMMAND_CENSUS; break;
 	case OPTION_FOR: rc = size_parse_time(argument, &o->for_ns, &e); break;
 	case OPTION_BY: return parse_by(argument, &o->by);
+	case OPTION_HOLDERS: o->holders = true; break;
 	case OPTION_UNREACHABLE: o->unreachable = true; break;
 	case OPTION_MAX_STOP: rc = size_parse_time(argument, &o->max_stop_ns, &e); break;
 	case OPTION_BUDGET: rc = size_parse_time(argument, &o->budget_ns, &e); break;
@@ -360,7 +361,9 @@ static int check_selection(const struct session_options *o, enum command command
 		return usage("%s", o->by ? "--by goes with --census" : "--for goes with --census");
 	if (o->unreachable && command != COMMAND_CENSUS)
 		return usage("%s", "--unreachable goes with --census");
-	if (!o->unreachable && (o->max_stop_ns || (o->budget_ns && o->by != CENSUS_BY_HOLDER)))
+	if (o->holders && !session)
+		return usage("%s", "--holders goes with a session; --census --by holder tells of all blocks");
+	if (!o->unreachable && (o->max_stop_ns || (o->budget_ns && o->by != CENSUS_BY_HOLDER && !o->holders)))
 		return usage("%s",
 		             o->budget_ns ? "--budget goes with --unreachable" : "--max-stop goes with --unreachable");
 	if (s->children && (o->trigger_count || o->every_ns))

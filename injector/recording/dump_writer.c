@@ -31,7 +31,7 @@
 #define THREADS_BYTES (64u << 10)
 #define NOTES_BYTES (64u << 10)
 #define RATES_BYTES (64u << 10)
-#define PATHS_BYTES (16u << 10) /* if there are any */
+#define PATHS_BYTES (16u << 10) /* if there are any; of what blocks are, too */
 #define JAVA_BYTES (256u << 10) /* the same */
 #define JAVA_BYTES_MAX (4u << 20)
 
@@ -74,7 +74,7 @@ static bool has_arena(uint32_t kind)
 {
 	return kind == DUMP_REGION_STACKS || kind == DUMP_REGION_MODULES || kind == DUMP_REGION_THREADS ||
 	       kind == DUMP_REGION_NOTES || kind == DUMP_REGION_RATES || kind == DUMP_REGION_PATHS ||
-	       kind == DUMP_REGION_JAVA || kind == DUMP_REGION_MEMORY;
+	       kind == DUMP_REGION_JAVA || kind == DUMP_REGION_MEMORY || kind == DUMP_REGION_BLOCKS;
 }
 
 int dump_writer_add_region(struct dump_writer *w, uint32_t kind, uint64_t bytes, uint64_t entries, struct err *e)
@@ -160,7 +160,9 @@ static int add_first_regions(struct dump_writer *w, struct err *e)
 /* Of another arena of a kind that is full; all kinds have a first one but these. */
 static uint64_t next_arena_bytes(uint32_t kind, uint64_t last_bytes)
 {
-	if (kind == DUMP_REGION_JAVA && last_bytes && last_bytes < JAVA_BYTES_MAX)
+	const bool grows = kind == DUMP_REGION_JAVA || kind == DUMP_REGION_BLOCKS;
+
+	if (grows && last_bytes && last_bytes < JAVA_BYTES_MAX)
 		return 2 * last_bytes;
 	return last_bytes ? last_bytes : kind == DUMP_REGION_JAVA ? JAVA_BYTES : PATHS_BYTES;
 }

@@ -54,7 +54,7 @@ struct dump_writer {
 	bool live_full, stacks_full, index_full, history_full; /* that can grow no more, … */
 	uint64_t short_until_ns; /* … or, if it is not 0, not until then, because memory was short; CLOCK_MONOTONIC */
 	bool said_short;
-	struct writer_arena arenas[DUMP_REGION_MEMORY + 1];
+	struct writer_arena arenas[DUMP_REGION_BLOCKS + 1];
 	struct writer_module *modules;
 	size_t module_count;
 	struct thinning *thinnings; /* as recorded */
@@ -122,6 +122,13 @@ int dump_writer_path(struct dump_writer *w, const char *text, struct err *e) WAR
 int dump_writer_memory(struct dump_writer *w, const struct dump_memory *row, const char *name,
                        struct err *e) WARN_UNUSED;
 int dump_writer_look(struct dump_writer *w, const struct dump_look *look, const char *text, struct err *e) WARN_UNUSED;
+/* Of what blocks are: a name, and some blocks that have names already; at last the look, with its text. */
+int dump_writer_block_name(struct dump_writer *w, const struct dump_block_name *name, const char *text,
+                           struct err *e) WARN_UNUSED;
+int dump_writer_blocks(struct dump_writer *w, const struct dump_block *blocks, uint32_t count,
+                       struct err *e) WARN_UNUSED;
+int dump_writer_block_look(struct dump_writer *w, const struct dump_block_look *look, const char *text,
+                           struct err *e) WARN_UNUSED;
 /* Java frames of this HotSpot (17) are in stacks from now on. */
 void dump_writer_java(struct dump_writer *w, uint32_t version);
 /* A method of Java, with ids from 1 on, flags as DUMP_JAVA_STUB; its texts are cut to DUMP_JAVA_TEXT_MAX. A frame with

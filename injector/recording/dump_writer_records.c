@@ -129,6 +129,29 @@ int dump_writer_look(struct dump_writer *w, const struct dump_look *look, const 
 	return add_record(w, DUMP_REGION_MEMORY, (struct record_part){ look, sizeof *look }, cut, &offset, e);
 }
 
+int dump_writer_block_name(struct dump_writer *w, const struct dump_block_name *name, const char *text, struct err *e)
+{
+	uint64_t offset;
+
+	return add_record(w, DUMP_REGION_BLOCKS, (struct record_part){ name, sizeof *name }, text, &offset, e);
+}
+
+int dump_writer_blocks(struct dump_writer *w, const struct dump_block *blocks, uint32_t count, struct err *e)
+{
+	const struct dump_block_list list = { .kind = DUMP_BLOCK_LIST, .count = count };
+	uint64_t offset;
+
+	return add_long_record(w, DUMP_REGION_BLOCKS, (struct record_part){ &list, sizeof list },
+	                       (struct record_part){ blocks, count * sizeof *blocks }, &offset, e);
+}
+
+int dump_writer_block_look(struct dump_writer *w, const struct dump_block_look *look, const char *text, struct err *e)
+{
+	uint64_t offset;
+
+	return add_record(w, DUMP_REGION_BLOCKS, (struct record_part){ look, sizeof *look }, text, &offset, e);
+}
+
 void dump_writer_java(struct dump_writer *w, uint32_t version)
 {
 	w->own->java_version = w->shared->java_version = version;

@@ -35,7 +35,7 @@ MAY_INCLUDE = {
 # The folders of a part, in an order in which each includes only itself and those before it; last the part's own files. The path of a file of injector/
 # says whether it can touch the target: what is not below touch/ changes nothing there.
 FOLDERS = {
-    "injector": ("host", "catalogue", "maps", "process", "search", "choose", "census/pages", "census/heap", "census/reach", "elf", "census", "python", "java", "got", "unwind", "allocators", "entry", "recording", "children",
+    "injector": ("host", "catalogue", "maps", "process", "search", "choose", "census/pages", "census/heap", "census/reach", "elf", "census/blocks", "census", "python", "java", "got", "unwind", "allocators", "entry", "recording", "recording/live", "children",
                  "touch", "touch/threads", "prove", "touch/remote", "session", "touch/patches", "touch/python", "touch/start", "run/reports", "run/steps", "run", "launch", "system", "cli"),
     "analyzer": ("census", "stats", "dumps", "input", "debug_info", "symbols", "filter", "python", "java", "report", "output", "text", "json", "html", "exchange", "forms", "live", "."),
     "common": ("base", "files", "sandbox", "stats", "dump"),
@@ -419,7 +419,7 @@ def check_harm(tree):
 
 def check_dump_page(tree):
     """memattach-dump(5) gives every field of the formats of files its right offset and every structure its size."""
-    header = "".join((tree.source / "include" / name).read_text(encoding="utf-8") for name in ("dump_format.h", "dump_memory.h", "census_format.h"))
+    header = "".join((tree.source / "include" / name).read_text(encoding="utf-8") for name in ("dump_format.h", "dump_memory.h", "dump_blocks.h", "census_format.h"))
     page = (tree.source / "man" / "memattach-dump.5").read_text(encoding="utf-8")
     claims = {}
     for name, size, rows in re.findall(r"^\.B struct (\w+), (\d+) bytes[^\n]*\n\.TS\n(.*?)^\.TE", page, re.M | re.S):

@@ -124,8 +124,8 @@ def fill_record(o, address, key, shown):
             write("key", address, o(shown, "release"), guard=got)]
 
 
-LIVE, COPY, THINNER, STACKS = "payload/tables/live_table.c", "injector/recording/dump_copy.c", "injector/recording/thinner.c", "payload/tables/stack_table.c"
-RECORDS = "injector/recording/live_records.c"
+LIVE, COPY, THINNER, STACKS = "payload/tables/live_table.c", "injector/recording/dump_copy.c", "injector/recording/live/thinner.c", "payload/tables/stack_table.c"
+RECORDS = "injector/recording/live/live_records.c"
 TAKE = (LIVE, "__atomic_compare_exchange_n(key, &from, to, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)")
 SHOW = (LIVE, "__atomic_store_n(&entry->record->address, entry->address, __ATOMIC_RELEASE)")
 DROP = (LIVE, "__atomic_store_n(&entry->record->address, DUMP_KEY_FREE, __ATOMIC_RELEASE)")

@@ -111,6 +111,12 @@ static void make_resident(struct dump_builder *b)
 		dump_builder_memory(b, moment, DUMP_MEMORY_SHARED, (uint64_t)moment << 28, "/dev/shm/cache");
 		dump_builder_look(b, moment, (uint64_t)moment << 29, DUMP_LOOK_MALLOC, "jemalloc");
 	}
+	dump_builder_block_name(b, DUMP_BLOCK_TYPE, DUMP_TYPE_VTABLE, 1, "shop::Book");
+	dump_builder_block_name(b, DUMP_BLOCK_TYPE, DUMP_TYPE_PYTHON, 2, "dict\033[1m");
+	dump_builder_block_name(b, DUMP_BLOCK_HOLDER, DUMP_TYPE_NONE, 1, "shop::orders (server)");
+	for (uint64_t i = 0; i < 24; i++)
+		dump_builder_block(b, dump_builder_live(b, i)->address, 1 + (uint32_t)i % 3, (uint32_t)i % 2);
+	dump_builder_block_look(b, DUMP_BLOCK_TYPES_CUT | DUMP_BLOCK_HOLDERS, "it took too long");
 }
 
 static void make_names(const char *directory)

@@ -131,6 +131,18 @@ static const struct field memory_fields[] = {
 	FIELD(dump_memory, bytes),   FIELD(dump_memory, moment), FIELD(dump_memory, kind), FIELD(dump_memory, resident),
 	FIELD(dump_memory, swapped), FIELD(dump_memory, count),  FIELD(dump_look, rss),    FIELD(dump_look, flags),
 };
+/* Those of a name, of a list and of a look lie over each other. */
+static const struct field label_fields[] = {
+	FIELD(dump_block_name, bytes),
+	FIELD(dump_block_name, kind),
+	FIELD(dump_block_name, source),
+	FIELD(dump_block_name, id),
+	FIELD(dump_block_list, count),
+	FIELD(dump_block_list, blocks[0].address),
+	FIELD(dump_block_look, flags),
+	FIELD(dump_block_list, blocks[0].type),
+	FIELD(dump_block_list, blocks[1].holder),
+};
 static const struct field rate_fields[] = {
 	FIELD(dump_rate_change, bytes),         FIELD(dump_rate_change, reason),
 	FIELD(dump_rate_change, stamp),         FIELD(dump_rate_change, old_bytes),
@@ -344,6 +356,7 @@ static const struct arena_kind arena_kinds[] = {
 	{ DUMP_REGION_PATHS, offsetof(struct dump_path, text), path_fields, COUNT(path_fields) },
 	{ DUMP_REGION_JAVA, offsetof(struct dump_java_method, text), java_fields, COUNT(java_fields) },
 	{ DUMP_REGION_MEMORY, offsetof(struct dump_memory, name), memory_fields, COUNT(memory_fields) },
+	{ DUMP_REGION_BLOCKS, offsetof(struct dump_block_name, text), label_fields, COUNT(label_fields) },
 };
 
 /* One of the first 64 records of an arena, or its header. */

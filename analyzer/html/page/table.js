@@ -10,8 +10,11 @@ const keys = {
 	thread: group => group.name,
 	size: group => group.name,
 	lifetime: group => group.name,
+	type: group => group.name,
+	holder: group => group.name,
 };
-const ofSamples = by => ['thread', 'size', 'lifetime'].includes(by);
+const liveOnly = by => ['thread', 'type', 'holder'].includes(by);
+const ofSamples = by => liveOnly(by) || ['size', 'lifetime'].includes(by);
 
 // An array of four numbers of each figure as a sum.
 function sideOf(numbers, f) {
@@ -19,7 +22,7 @@ function sideOf(numbers, f) {
 	return { stacks: 1, now: { n, v: value }, width: value, estimate: { value, low, high }, unsure: high - low > value, data: [value, low, high].join(' ') };
 }
 
-// Threads, sizes and lifetimes; of threads there is only what is live.
+// Threads, sizes, lifetimes, types and holders; of some there is only what is live.
 function sampleGroups(by, f, regex) {
 	return head.table[by].rows.map(([name, ...numbers], number) => {
 		const total = sideOf(numbers, f), [, live] = numbers.slice(4 * (f & 1)), [, allocated] = numbers.slice(8 + 4 * (f & 1));
@@ -73,7 +76,7 @@ function groupsBy(by, f, regex) {
 // Columns: title, what to sort by, text.
 function columns(f, by) {
 	const b = isBytes(f), all = total(f).now.v, of = sum => compares ? sum.growth : sum.estimate;
-	const titles = { thread: 'thread that allocated it', size: 'requested size', lifetime: isLive(f) ? 'age' : 'lifetime, or age of what is live' };
+	const titles = { thread: 'thread that allocated it', type: 'what it is at the end', holder: 'who holds it at the end', size: 'requested size', lifetime: isLive(f) ? 'age' : 'lifetime, or age of what is live' };
 	const list = [[titles[by] || by, ofSamples(by) ? g => -g.number : null, g => keys[by](g.frame)]];
 	for (const side of ofSamples(by) ? ['total'] : ['own', 'total'])
 		list.push([side + (compares ? ' growth' : ''), g => compares ? g[side].growth.value : g[side].now.v, g => g[side].stacks ? amount(of(g[side]).value, b) : ''],
@@ -82,7 +85,7 @@ function columns(f, by) {
 		return [...list, ['before', g => g.total.old, g => amount(g.total.old, b)], ['now', g => g.total.now.v, g => amount(g.total.now.v, b)],
 			['more than chance', g => g.own.direction, g => ['shrunk', '', 'grown'][g.own.direction + 1]]];
 	return [...list, ['share', g => g.total.now.v, g => percent(all ? g.total.now.v / all : 0)],
-		...by === 'thread' ? [] : [[state.span && state.kind === 'gone' ? 'freed' : 'kept', g => g.ownLive / g.ownAllocated || 0,
+		...liveOnly(by) ? [] : [[state.span && state.kind === 'gone' ? 'freed' : 'kept', g => g.ownLive / g.ownAllocated || 0,
 			g => g.ownAllocated ? percent(Math.min(1, g.ownLive / g.ownAllocated)) : '']],
 		['samples', g => g.own.now.n, g => count(g.own.now.n)]];
 }
@@ -90,8 +93,8 @@ function columns(f, by) {
 function sampleNote(by, f, table) {
 	if (!table)
 		return '; they are known of the whole session only: Esc leaves the span';
-	if (by === 'thread' && !isLive(f))
-		return '; what a thread has allocated in all is not known: a live figure above shows what it holds';
+	if (liveOnly(by) && !isLive(f))
+		return `; what a ${by} has allocated in all is not known: a live figure above shows what it holds`;
 	return table[by].more ? `; ${count(table[by].more)} more are not listed` : '';
 }
 

@@ -32,7 +32,7 @@
 #include "run/steps/session_file.h"
 #include "base/size.h"
 #include "session/status_line.h"
-#include "recording/thinner.h"
+#include "recording/live/thinner.h"
 #include "host/watchdog.h"
 
 #define TICK_NS 100000000u      /* room in the dump, modules */

@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 #include "run/steps/memory_looks.h"
 
+#include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "census/census.h"
 #include "census/memory_look.h"
 #include "host/clocks.h"
+#include "host/say.h"
 #include "host/watchdog.h"
-#include "recording/live_residency.h"
+#include "recording/live/live_labels.h"
+#include "recording/live/live_residency.h"
 #include "sandbox/child.h"
+#include "session/status_line.h"
 
 #define MOST_NS 5000000000ull
+#define HOLDERS_NS 600000000000ull /* following pointers has a budget of CPU time of its own (census_lost.h) */
 
 /* Shared with the child. */
 struct taking {
@@ -20,11 +27,20 @@ struct taking {
 	struct memory_look look;
 };
 
-static void mark_blocks(void *context, const struct quick_scan *scan, const struct maps *maps)
-{
-	const struct session *s = context;
+/* What is done about the blocks that are live at the end. */
+struct marking {
+	const struct session *session;
+	struct block_labels *labels; /* NULL: there is no memory for them */
+};
 
-	live_residency_mark(&s->recording.dump, scan, maps);
+static void mark_blocks(void *context, const struct quick_scan *scan, const struct census_heap *heap,
+                        struct census_memory *memory)
+{
+	const struct marking *m = context;
+
+	live_residency_mark(&m->session->recording.dump, scan, memory->files.maps);
+	if (m->labels && block_labels_find_types(m->labels, heap, memory, LIVE_LABELS_NS, ERR_IGNORED) < 0)
+		m->labels->cut = true;
 }
 
 /* How long the child is waited for. */
@@ -33,6 +49,11 @@ struct waiting {
 	unsigned asked;       /* to end, so often already */
 	const char *given_up; /* why, or NULL */
 };
+
+static struct waiting waiting_for(uint64_t ns, bool end)
+{
+	return (struct waiting){ .until_ns = clock_monotonic_ns() + ns, .asked = end ? watchdog_asked() : 0 };
+}
 
 static bool goes_on(void *context)
 {
@@ -55,16 +76,17 @@ static bool is_still_there(const struct target *t, struct err *e)
 }
 
 /* The memory of the dump is shared with the child. */
-static void take_aside(struct session *s, struct taking *taking, bool end)
+static void take_aside(struct session *s, struct taking *taking, struct block_labels *labels, bool end)
 {
+	struct marking marking = { s, labels };
 	struct memory_use use = { 0 };
 
 	(void)!target_memory_use(&s->target, &use, ERR_IGNORED);
 	const struct memory_look_wish wish = { .pages_ns = memory_look_pages_ns(use.resident),
 		                               .pages = end ? mark_blocks : NULL,
-		                               .context = s };
+		                               .context = &marking };
 
-	struct waiting waiting = { .until_ns = clock_monotonic_ns() + MOST_NS, .asked = end ? watchdog_asked() : 0 };
+	struct waiting waiting = waiting_for(MOST_NS, end);
 
 	taking->error = (struct err){ .code = ESRCH, .text = "the process that looks was ended" };
 	const pid_t child = child_start(SIGKILL);
@@ -95,6 +117,59 @@ static int record(struct dump_writer *w, const struct memory_look *look, uint16_
 	return rc == 0 ? dump_writer_look(w, &whole, look->text, e) : rc;
 }
 
+static void show_progress(uint64_t blocks)
+{
+	char line[64];
+
+	snprintf(line, sizeof line, "following pointers: %" PRIu64 " blocks", blocks);
+	say_status(line);
+}
+
+static void find_holders(const struct session *s, struct block_labels *labels)
+{
+	const struct census_wish wish = { .blocks = labels,
+		                          .progress = status_line_wanted(s) ? show_progress : NULL,
+		                          .budget_ns = s->options.budget_ns };
+	struct census census;
+	struct err e = { 0 };
+
+	const int rc = census_take(&census, &s->target, &wish, &e);
+	if (rc == 0 && is_still_there(&s->target, &e) && labels->holders_known)
+		return;
+	labels->holders_known = false;
+	snprintf(labels->why, sizeof labels->why, "%.159s", census.lost.why[0] ? census.lost.why : e.text);
+}
+
+/* Who holds the blocks, by a process of its own as well. */
+static void find_holders_aside(struct session *s, struct block_labels *labels)
+{
+	struct waiting waiting = waiting_for(HOLDERS_NS, true);
+
+	if (!s->options.holders)
+		return;
+	const pid_t child = child_start(SIGKILL);
+	if (child == 0) {
+		find_holders(s, labels);
+		_exit(0);
+	}
+	if (child > 0)
+		child_await(child, goes_on, &waiting, NULL);
+	if (status_line_wanted(s))
+		say_status(NULL);
+	if (!labels->holders_known && !labels->why[0])
+		snprintf(labels->why, sizeof labels->why, "%s",
+		         waiting.given_up ? waiting.given_up : "the process that looks was ended");
+}
+
+static void record_labels(struct session *s, struct block_labels *labels)
+{
+	struct err e;
+
+	find_holders_aside(s, labels);
+	if (live_labels_record(labels, &s->recording.dump, &e) < 0 && s->options.verbose)
+		session_say(s, "memattach: what its blocks are cannot be recorded: %s", e.text);
+}
+
 void memory_looks_take(struct session *s, enum dump_memory_moment moment)
 {
 	const struct dump_look failed = { .moment = (uint16_t)moment, .flags = DUMP_LOOK_FAILED };
@@ -103,12 +178,18 @@ void memory_looks_take(struct session *s, enum dump_memory_moment moment)
 	struct taking *taking = mmap(NULL, sizeof *taking, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (taking == MAP_FAILED)
 		return;
-	take_aside(s, taking, moment == DUMP_MEMORY_END);
+	struct block_labels *labels = moment == DUMP_MEMORY_END ? block_labels_new() : NULL;
+	if (labels)
+		live_labels_collect(labels, &s->recording.dump);
+	take_aside(s, taking, labels, moment == DUMP_MEMORY_END);
 	int rc = taking->done ? record(&s->recording.dump, &taking->look, (uint16_t)moment, &e)
 	                      : dump_writer_look(&s->recording.dump, &failed, taking->error.text, &e);
 	if (rc < 0 && s->options.verbose)
 		session_say(s, "memattach: what its memory is cannot be recorded: %s", e.text);
 	else if (!taking->done && s->options.verbose)
 		session_say(s, "memattach: what its memory is cannot be looked at: %s", taking->error.text);
+	if (taking->done && labels)
+		record_labels(s, labels);
+	block_labels_free(labels);
 	munmap(taking, sizeof *taking);
 }

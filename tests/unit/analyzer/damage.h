@@ -118,6 +118,8 @@ static inline int damage_report_as(const void *bytes, size_t size, size_t turn)
 		{ .confidence = 0.95, .top = 1, .depth = 1 },
 		{ .confidence = 0.95, .by = BY_FILE, .symbols = true, .full_names = true, .native = true },
 		{ .confidence = 0.95, .by = BY_THREAD, .show_std = true, .verbose = true },
+		{ .confidence = 0.95, .by = BY_TYPE, .top = 2 },
+		{ .confidence = 0.95, .by = BY_HOLDER, .verbose = true, .at_ns = 5000000000 },
 		{ .confidence = 0.9, .leaks = true, .age_ns = 1, .verbose = true },
 		{ .confidence = 0.95, .since_ns = 1000000000, .by = BY_LINE, .symbols = true },
 	};

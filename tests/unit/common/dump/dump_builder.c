@@ -329,6 +329,47 @@ void dump_builder_look(struct dump_builder *b, uint16_t moment, uint64_t rss, ui
 	look->flags = flags;
 }
 
+/* The record of a name and that of a look have their text at the same place. */
+static struct dump_block_name *block_take(struct dump_builder *b, uint16_t kind, size_t more)
+{
+	const struct dump_header *h = dump_builder_header(b);
+	const size_t bytes = (sizeof(struct dump_block_name) + more + 15) & ~(size_t)15;
+
+	if (h->regions[h->region_count - 1].kind != DUMP_REGION_BLOCKS)
+		dump_builder_add(b, DUMP_REGION_BLOCKS, 1 << 16, 0);
+	struct dump_block_name *name = arena_take(b, DUMP_REGION_BLOCKS, bytes);
+	name->bytes = (uint32_t)bytes;
+	name->kind = kind;
+	return name;
+}
+
+void dump_builder_block_name(struct dump_builder *b, uint16_t kind, uint16_t source, uint32_t id, const char *text)
+{
+	struct dump_block_name *name = block_take(b, kind, strlen(text) + 1);
+
+	name->source = source;
+	name->id = id;
+	memcpy(name->text, text, strlen(text) + 1);
+}
+
+void dump_builder_block(struct dump_builder *b, uint64_t address, uint32_t type, uint32_t holder)
+{
+	struct dump_block_list *list =
+		(struct dump_block_list *)(void *)block_take(b, DUMP_BLOCK_LIST, sizeof *list->blocks);
+
+	list->count = 1;
+	list->blocks[0] = (struct dump_block){ address, type, holder };
+}
+
+void dump_builder_block_look(struct dump_builder *b, uint16_t flags, const char *text)
+{
+	struct dump_block_look *look =
+		(struct dump_block_look *)(void *)block_take(b, DUMP_BLOCK_LOOK, strlen(text) + 1);
+
+	look->flags = flags;
+	memcpy(look->text, text, strlen(text) + 1);
+}
+
 void dump_builder_java_method(struct dump_builder *b, uint32_t id, uint32_t flags, const char *name, const char *file)
 {
 	const size_t name_bytes = strlen(name) + 1,

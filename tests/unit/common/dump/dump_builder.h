@@ -61,6 +61,10 @@ struct dump_java_calls *dump_builder_java_calls(struct dump_builder *b, uint64_t
 /* A row of what its memory is, and the end of a look; the first one makes the region. */
 void dump_builder_memory(struct dump_builder *b, uint16_t moment, uint16_t kind, uint64_t resident, const char *name);
 void dump_builder_look(struct dump_builder *b, uint16_t moment, uint64_t rss, uint64_t flags, const char *text);
+/* A type or holder, a block that has them (ids), and the end of that; the first one makes the region. */
+void dump_builder_block_name(struct dump_builder *b, uint16_t kind, uint16_t source, uint32_t id, const char *text);
+void dump_builder_block(struct dump_builder *b, uint64_t address, uint32_t type, uint32_t holder);
+void dump_builder_block_look(struct dump_builder *b, uint16_t flags, const char *text);
 /* A region with these bytes as its names. */
 void dump_builder_symbols(struct dump_builder *b, const void *bytes, size_t count);
 

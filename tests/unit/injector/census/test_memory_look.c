@@ -16,7 +16,7 @@
 #include "census/memory_look.h"
 #include "census/pages/quick_scan.h"
 #include "process/live_thread.h"
-#include "recording/live_residency.h"
+#include "recording/live/live_residency.h"
 
 #define HEAP_BYTES 65536u
 #define CHUNK(n) (heap + 0x400ull * (n))

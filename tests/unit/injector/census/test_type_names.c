@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "census/type_names.h"
+#include "census/blocks/type_names.h"
 
 static void test_type_demangle(void **state)
 {

@@ -12,7 +12,7 @@
 
 #include "dump/dump_reader.h"
 #include "stats/estimate.h"
-#include "recording/thinner.h"
+#include "recording/live/thinner.h"
 
 #define RATE 256u
 #define MAX_BYTES (16u << 20)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "recording/live_residency.h"
+#include "recording/live/live_residency.h"
 
 #include "base/now.h"
-#include "recording/live_records.h"
+#include "recording/live/live_records.h"
 
 #define CLOCK_EVERY 256u /* records */
 

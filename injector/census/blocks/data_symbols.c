@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "census/data_symbols.h"
+#include "census/blocks/data_symbols.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 
 #include "base/grow.h"
 #include "base/sorted.h"
-#include "census/type_names.h"
+#include "census/blocks/type_names.h"
 #include "elf/module_file.h"
 
 #define SYMBOLS_MAX (1u << 20)

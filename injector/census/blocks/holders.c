@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "census/holders.h"
+#include "census/blocks/holders.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/grow.h"
 #include "base/size.h"
-#include "census/root_names.h"
+#include "census/blocks/root_names.h"
 
 #define LOOK_WORDS 4u /* of a block: a pointer to a variable says what it is */
 #define HOLDERS_MAX 20000u

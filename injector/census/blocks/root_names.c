@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "census/root_names.h"
+#include "census/blocks/root_names.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "recording/thinner.h"
+#include "recording/live/thinner.h"
 
 #include <math.h>
 #include <stdatomic.h>
 
-#include "recording/live_records.h"
+#include "recording/live/live_records.h"
 
 #define CROWDED 2 /* one of so many entries is in use: more, and buckets of all levels begin to be full */
 #define NEAR 4

@@ -1,31 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-#include "census/block_types.h"
+#include "census/blocks/block_types.h"
 
-#include <ctype.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/grow.h"
-#include "census/type_names.h"
+#include "census/blocks/type_finder.h"
 
 #define WINDOW_BYTES (1u << 20)
-#define LOOK_BYTES 256u /* of a block */
-#define LEAST_TEXT 6u   /* characters */
-#define LEAST_POINTERS 4u
-#define TYPES_MAX 50000u
-#define NONE_WORDS 16384u /* that led to no type are remembered */
-#define PREFIX 1u         /* of a name: its source */
 
 struct looking {
 	struct block_types *types;
 	const struct census_heap *heap;
 	struct census_memory *memory;
-	bool python;
+	struct type_finder finder;
 	block_wanted_fn wanted;
 	const void *context;
-	uint64_t none[NONE_WORDS];
 	uint8_t *window;
 	uint64_t window_start, window_end;
 };
@@ -39,113 +29,15 @@ const char *type_source_name(enum type_source source)
 
 const char *block_types_name(const struct block_types *t, size_t i)
 {
-	return t->names.list[i] + PREFIX;
-}
-
-/* The number of a type; its figures are zeros if it is new. */
-static int number_of(struct block_types *t, enum type_source source, const char *name, uint32_t *number, struct err *e)
-{
-	const uint32_t before = t->names.count;
-	char text[TYPE_NAME + PREFIX + 1];
-
-	snprintf(text, sizeof text, "%c%s", '0' + (int)source, name);
-	if (before >= TYPES_MAX && !string_table_find(&t->names, text, number)) {
-		t->full = true;
-		*number = 0;
-		return 0;
-	}
-	if (string_table_add(&t->names, text, number))
-		return err_set(e, ENOMEM, "no memory for the types of its blocks");
-	if (*number < before)
-		return 0;
-	if (!grow_list(t->list, before))
-		return err_set(e, ENOMEM, "no memory for the types of its blocks");
-	t->list[before] = (struct type_figures){ .source = source };
-	return 0;
-}
-
-typedef bool (*type_of_fn)(struct census_memory *memory, uint64_t word, char name[TYPE_NAME]);
-
-/* By a word that leads to a type, which is looked up once. *number: 0 if it leads to none. */
-static int by_word(struct looking *l, uint64_t word, type_of_fn type_of, enum type_source source, uint32_t *number,
-                   struct err *e)
-{
-	struct block_types *t = l->types;
-	const uint64_t key = word | (source == TYPE_PYTHON); /* types are aligned */
-	const uint32_t *known = map_find(&t->by_word, key);
-	uint64_t *none = &l->none[map_mix(key) % NONE_WORDS];
-	char name[TYPE_NAME];
-
-	*number = known ? *known : 0;
-	if (known || *none == key)
-		return 0;
-	if (t->by_word.count >= TYPES_MAX || !type_of(l->memory, word, name)) {
-		*none = key;
-		return 0;
-	}
-	int rc = number_of(t, source, name, number, e);
-	if (rc == 0 && map_put(&t->by_word, key, *number))
-		rc = err_set(e, ENOMEM, "no memory for the types of its blocks");
-	return rc;
-}
-
-/* An object, or one behind the header of the collector, or behind that and the words for its dict. */
-static int by_python(struct looking *l, const uint64_t *words, size_t count, uint32_t *number, struct err *e)
-{
-	int rc = 0;
-
-	for (size_t k = 1; k <= 5 && k < count && !*number && rc == 0; k += 2)
-		if (type_name_may_follow(words[k - 1]) && words[k] % 8 == 0 && words[k] >> 47 == 0 &&
-		    words[k] >= CENSUS_PAGE)
-			rc = by_word(l, words[k], type_name_of_python, TYPE_PYTHON, number, e);
-	return rc;
-}
-
-static bool is_text(const uint8_t *data, size_t bytes)
-{
-	size_t n = 0;
-
-	while (n < bytes && (isprint(data[n]) || isspace(data[n])))
-		n++;
-	return n >= LEAST_TEXT && (n == bytes || !data[n]);
-}
-
-static bool is_pointers(const struct looking *l, const uint64_t *words, size_t count)
-{
-	size_t pointers = 0, zeros = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		zeros += !words[i];
-		pointers += words[i] >> 16 && glibc_heap_segment(&l->heap->glibc, words[i]);
-	}
-	return pointers >= LEAST_POINTERS && (pointers + zeros) * 10 >= count * 9;
-}
-
-static bool is_zeros(const uint8_t *data, size_t bytes)
-{
-	return bytes && !data[0] && !memcmp(data, data + 1, bytes - 1);
+	return t->names.list[i] + TYPE_PREFIX;
 }
 
 /* The first bytes of a block of so many bytes. */
 static int add_block(struct looking *l, const uint8_t *data, size_t have, uint64_t bytes, struct err *e)
 {
-	uint64_t words[LOOK_BYTES / 8];
-	uint32_t number = 0;
-	int rc = 0;
+	uint32_t number;
 
-	have = have < LOOK_BYTES ? have : LOOK_BYTES;
-	memcpy(words, data, have / 8 * 8);
-	if (l->python)
-		rc = by_python(l, words, have / 8, &number, e);
-	if (rc == 0 && !number && have >= 8 && type_name_may_be_vtable(l->memory, words[0]))
-		rc = by_word(l, words[0], type_name_of_vtable, TYPE_VTABLE, &number, e);
-	if (rc == 0 && !number) {
-		const char *content = is_zeros(data, have)              ? "zeros"
-		                      : is_text(data, have)             ? "text"
-		                      : is_pointers(l, words, have / 8) ? "pointers"
-		                                                        : NULL;
-		rc = content ? number_of(l->types, TYPE_CONTENT, content, &number, e) : 0;
-	}
+	int rc = type_finder_find(&l->finder, data, have, &number, e);
 	if (rc < 0)
 		return rc;
 	l->types->list[number].blocks++;
@@ -154,10 +46,10 @@ static int add_block(struct looking *l, const uint8_t *data, size_t have, uint64
 	return 0;
 }
 
-/* Bytes that follow an address, at most LOOK_BYTES of them; *have: how many are in the window. */
+/* Bytes that follow an address, at most TYPE_LOOK_BYTES of them; *have: how many are in the window. */
 static const uint8_t *look_at(struct looking *l, uint64_t at, uint64_t limit, size_t *have)
 {
-	const uint64_t want = at + LOOK_BYTES < limit ? at + LOOK_BYTES : limit;
+	const uint64_t want = at + TYPE_LOOK_BYTES < limit ? at + TYPE_LOOK_BYTES : limit;
 
 	if (at < l->window_start || want > l->window_end) {
 		l->window_start = at - at % CENSUS_PAGE;
@@ -232,7 +124,7 @@ static int look_at_pool(struct looking *l, uint64_t at, uint64_t size, struct er
 static int look_at_extent(struct looking *l, const struct extent *x, struct err *e)
 {
 	const uint64_t size = l->heap->pools.pool_bytes;
-	uint8_t first[16 + LOOK_BYTES];
+	uint8_t first[16 + TYPE_LOOK_BYTES];
 	int rc = 0;
 
 	if (x->kind == REGION_MAPPED) /* one block each: a window would be read for nothing */
@@ -253,7 +145,6 @@ int block_types_take(struct block_types *t, const struct census_heap *h, struct 
 {
 	AUTO_FREE struct looking *l = calloc(1, sizeof *l);
 	AUTO_FREE uint8_t *window = malloc(WINDOW_BYTES + CENSUS_PAGE);
-	uint32_t first;
 
 	*t = (struct block_types){ 0 };
 	if (!l || !window)
@@ -263,10 +154,9 @@ int block_types_take(struct block_types *t, const struct census_heap *h, struct 
 	l->memory = memory;
 	l->wanted = wanted;
 	l->context = context;
-	l->python = h->pools.pools > 0;
 	l->window = window;
 	census_memory_refresh(memory);
-	int rc = number_of(t, TYPE_UNNAMED, "not named", &first, e);
+	int rc = type_finder_open(&l->finder, t, h, memory, e);
 	for (size_t i = 0; i < h->glibc.segment_count && rc == 0; i++)
 		rc = look_at_segment(l, &h->glibc.segments[i], e);
 	for (size_t i = 0; i < h->extents.count && rc == 0; i++)

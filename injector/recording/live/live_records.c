@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "recording/live_records.h"
+#include "recording/live/live_records.h"
 
 #include <stdatomic.h>
 

@@ -6,10 +6,10 @@
 #ifndef MEMATTACH_ROOT_NAMES_H
 #define MEMATTACH_ROOT_NAMES_H
 
-#include "census/data_symbols.h"
+#include "census/blocks/data_symbols.h"
 #include "census/pages/stack_owners.h"
 #include "census/reach/reach.h"
-#include "census/type_names.h"
+#include "census/blocks/type_names.h"
 
 struct root_names {
 	const struct reach *reach;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "census/type_names.h"
+#include "census/blocks/type_names.h"
 
 #include <ctype.h>
 #include <stdio.h>
