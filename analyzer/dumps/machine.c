@@ -2,7 +2,6 @@
 #include "dumps/machine.h"
 
 #include <dirent.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/grow.h"
-#include "dump_format.h"
 #include "files/regular_file.h"
-#include "files/whole_io.h"
 #include "dumps/newest_dump.h"
 
 #define ROSTER "memattach.system."

@@ -2,9 +2,7 @@
 #include "dumps/newest_dump.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -2,11 +2,9 @@
 #include "html/html_head.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "base/cleanup.h"
 #include "html/html_capture.h"
 #include "html/html_leaks.h"
 #include "html/html_table.h"

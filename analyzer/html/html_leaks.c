@@ -8,7 +8,6 @@
 #include "base/cleanup.h"
 #include "html/html_capture.h"
 #include "html/html_data.h"
-#include "stats/leaks.h"
 
 #define NUMBERS_BYTES 200u
 #define DROPPED "Some of the history was dropped: the test takes it to be like the rest."

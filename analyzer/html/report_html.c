@@ -14,7 +14,6 @@
 #include "html/html_spans.h"
 #include "html/html_table.h"
 #include "html/html_tree.h"
-#include "text/text.h"
 
 /* What the page writes beside the tree: growth, how much was summed up, and where leaks are. */
 #define REST_BYTES (2000u + HTML_LEAK_ROWS * HTML_LEAK_ENTRY_BYTES)

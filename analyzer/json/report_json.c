@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "json/report_json.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 #include <time.h>

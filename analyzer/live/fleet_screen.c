@@ -4,10 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/printable.h"
 #include "base/size.h"
 #include "live/live_screen.h"
-#include "text/text.h"
 
 #define LINE 512
 #define ERASE_LINE "\033[K"

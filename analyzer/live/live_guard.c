@@ -2,7 +2,6 @@
 #include "live/live_guard.h"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/printable.h"
-#include "output/short_name.h"
 #include "base/size.h"
 #include "text/text.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "live/live_view.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>

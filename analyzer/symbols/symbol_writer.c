@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "symbols/symbol_writer.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "debug_info/demangled_name.h"
-#include "dump/dump_symbols.h"
 #include "symbols/given_files.h"
 #include "base/grow.h"
 #include "base/now.h"

@@ -11,7 +11,6 @@
 #include "output/short_name.h"
 #include "base/size.h"
 #include "text/text.h"
-#include "report/unseen.h"
 
 #define ENOUGH_SAMPLES 100u
 #define BUSY_SAMPLES 10u   /* to say who allocated, where nothing is live */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The tables of the text report by function, file, line, module, thread, size and lifetime. */
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

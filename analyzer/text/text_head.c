@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The head of the text report. */
-#include <inttypes.h>
 #include <math.h>
 #include <signal.h>
 #include <string.h>

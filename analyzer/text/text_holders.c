@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/printable.h"
 #include "output/short_name.h"
 #include "base/size.h"
 #include "text/text.h"

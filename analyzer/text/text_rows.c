@@ -7,7 +7,6 @@
 #include "output/short_name.h"
 #include "base/size.h"
 #include "text/text.h"
-#include "filter/fold.h"
 
 /* Indentation 8, function, 2, source, 2, module, " inlined": 120 of 120 columns. */
 #define FUNCTION_COLUMNS(t) ((t)->columns / 2 - 10)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* What the figures are worth, in the text report: its first lines, and a mark at each total. */
-#include <math.h>
 #include <string.h>
 
 #include "base/size.h"

@@ -4,11 +4,9 @@
  * call or jump to another listed function ends there, "passed on"; one that reaches a return, or a jump to code that is
  * not followed, ends on its own. Functions in between that are not listed are followed to a small depth.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "allocators/allocator_internal.h"
-#include "base/cleanup.h"
 #include "allocators/function_body.h"
 #include "got/listed_hook.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "allocators/debug_data.h"
 
-#include <fcntl.h>
 #include <lzma.h>
 #include <signal.h>
 #include <stdbool.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "census/census.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/now.h"

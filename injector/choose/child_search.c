@@ -7,7 +7,6 @@
 
 #include "base/cleanup.h"
 #include "process/proc_stat.h"
-#include "process/target.h"
 
 static bool children_of_thread(pid_t pid, pid_t tid, bool (*take)(void *context, const struct chosen *child),
                                void *context)

@@ -16,7 +16,6 @@
 #include "process/proc_stat.h"
 #include "process/proc_status.h"
 #include "base/size.h"
-#include "process/target.h"
 #include "files/whole_io.h"
 
 #define CGROUP_ROOT "/sys/fs/cgroup"

@@ -10,7 +10,6 @@
 #include "touch/remote/cave.h"
 #include "cli/doctor_fact.h"
 #include "got/listed_hook.h"
-#include "session/patched_words.h"
 #include "host/say.h"
 #include "base/size.h"
 

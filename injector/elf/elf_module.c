@@ -2,7 +2,6 @@
 #include "elf/elf_module.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

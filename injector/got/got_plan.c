@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "got/got_plan.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +11,6 @@
 #include "got/got_planner.h"
 #include "base/grow.h"
 #include "base/printable.h"
-#include "host/say.h"
 
 #define NOTES_MAX 200u
 #define REFUSALS_MAX 1000u

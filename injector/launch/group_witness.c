@@ -6,7 +6,6 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include "process/proc_status.h"
 #include "sandbox/child.h"

@@ -14,7 +14,6 @@
 #include "process/live_thread.h"
 #include "process/proc_status.h"
 #include "process/task.h"
-#include "files/whole_io.h"
 
 #define DESCRIPTORS_MAX 1000000u
 

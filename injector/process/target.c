@@ -2,7 +2,6 @@
 #include "process/target.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <stdio.h>
@@ -21,7 +20,6 @@
 #include "process/proc_stat.h"
 #include "process/proc_status.h"
 #include "process/task.h"
-#include "host/watchdog.h"
 #include "files/whole_io.h"
 
 #define PF_KTHREAD 0x00200000u /* linux/sched.h */

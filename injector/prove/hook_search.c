@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "prove/hook_search.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>

@@ -11,7 +11,6 @@
 #include "base/cleanup.h"
 #include "process/proc_stat.h"
 #include "process/clone_vm.h"
-#include "control.h"
 #include "base/grow.h"
 #include "prove/stack_search.h"
 #include "touch/threads/stop_all.h"

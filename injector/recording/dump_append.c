@@ -2,7 +2,6 @@
 #include "recording/dump_append.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <stddef.h>
 #include <sys/stat.h>
 #include <unistd.h>

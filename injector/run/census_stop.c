@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "run/census_stop.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
 
 #include "arch/registers.h"
 #include "base/grow.h"
-#include "base/size.h"
 #include "census/census_lost.h"
 #include "host/clocks.h"
 #include "host/watchdog.h"

@@ -15,7 +15,6 @@
 #include "run/steps/look_ahead.h"
 #include "run/steps/old_stub.h"
 #include "run/steps/other_session.h"
-#include "run/steps/plan.h"
 #include "run/steps/session_file.h"
 #include "run/reports/session_reports.h"
 #include "session/java_names.h"

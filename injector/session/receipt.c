@@ -2,13 +2,9 @@
 #include "session/receipt.h"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "base/cleanup.h"
-#include "process/live_thread.h"
-#include "session/patched_words.h"
 #include "session/receipt_file.h"
 
 #define SETTLE_NS 5000000

@@ -10,7 +10,6 @@
 #include "base/grow.h"
 #include "process/proc_stat.h"
 #include "process/proc_status.h"
-#include "process/target.h"
 
 #define AHEAD_S 60.0            /* a process counts with what it will have grown by then */
 #define RETRY_NS 60000000000ull /* the first time; then twice as long, and so on */

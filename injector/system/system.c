@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "system/system.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -22,7 +21,6 @@
 #include "launch/session_process.h"
 #include "process/proc_stat.h"
 #include "process/memory_room.h"
-#include "process/target.h"
 #include "system/ended_dumps.h"
 #include "system/process_table.h"
 #include "system/table_budget.h"

@@ -13,7 +13,6 @@
 #include "base/grow.h"
 #include "unwind/unwind_cache.h"
 #include "unwind/unwind_worker.h"
-#include "files/whole_io.h"
 
 #define BATCH_JOBS 128u
 #define BATCH_BYTES (16ull << 20) /* of call frame information */

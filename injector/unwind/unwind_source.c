@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "arch/signal_frame.h"
-#include "unwind/cfi_program.h"
 #include "base/cleanup.h"
 #include "unwind/stack_base.h"
 #include "unwind/switch_rows.h"

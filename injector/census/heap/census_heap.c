@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "census/heap/census_heap.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/now.h"

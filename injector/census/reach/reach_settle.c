@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "census/reach/reach_settle.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

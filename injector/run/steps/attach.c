@@ -19,7 +19,6 @@
 #include "touch/patches/patches.h"
 #include "touch/remote/payload_symbols.h"
 #include "run/steps/plan.h"
-#include "touch/python/python_code.h"
 #include "touch/python/python_functions.h"
 #include "touch/python/python_hooks.h"
 #include "session/record.h"

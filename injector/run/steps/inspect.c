@@ -2,7 +2,6 @@
 /* What a session knows before anything is touched. */
 #include "run/steps/inspect.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -12,9 +11,7 @@
 #include "touch/patches/detours.h"
 #include "process/live_thread.h"
 #include "run/steps/old_stub.h"
-#include "touch/remote/payload_symbols.h"
 #include "session/record.h"
-#include "host/say.h"
 #include "host/watchdog.h"
 
 #define PAGE_BYTES 4096

@@ -2,7 +2,6 @@
 #include "touch/patches/code_patches.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 

@@ -8,7 +8,6 @@
 
 #include "base/cleanup.h"
 #include "dump_format.h"
-#include "recording/dump_writer.h"
 #include "host/watchdog.h"
 
 #define PIECE_BYTES (64ull << 20)

@@ -7,7 +7,6 @@
 #include <sys/ptrace.h>
 
 #include "arch/registers.h"
-#include "control.h"
 
 #define ERRNO_MAX 4095 /* MAX_ERRNO of the kernel */
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "touch/threads/tracer.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
