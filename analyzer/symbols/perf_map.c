@@ -9,6 +9,7 @@
 
 #include "base/grow.h"
 #include "base/sorted.h"
+#include "base/order.h"
 
 /* How many symbols before the address are looked at: those that overlap are old code at an address used again. */
 #define LOOK_BACK 16u
@@ -64,14 +65,7 @@ static bool parse(char *line, struct perf_symbol *symbol)
 	return true;
 }
 
-static int compare(const void *a, const void *b)
-{
-	const struct perf_symbol *x = a, *y = b;
-
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return (x->line > y->line) - (x->line < y->line);
-}
+ORDER_BY_BOTH(compare, struct perf_symbol, start, line);
 
 int perf_map_read(struct perf_map *map, int fd)
 {

@@ -6,6 +6,7 @@
 
 #include "dump/dump_symbols.h"
 #include "base/grow.h"
+#include "base/order.h"
 
 void symbol_section_init(struct symbol_section *s, size_t max_bytes)
 {
@@ -109,12 +110,7 @@ void symbol_section_module(struct symbol_section *s, const struct dump_symbol_mo
 	s->modules[s->module_count++].reason = intern(s, reason);
 }
 
-static int compare_places(const void *a, const void *b)
-{
-	const struct dump_symbol_place *x = a, *y = b;
-
-	return (x->frame > y->frame) - (x->frame < y->frame);
-}
+ORDER_BY(compare_places, struct dump_symbol_place, frame);
 
 static char *put(char *to, const void *from, size_t bytes)
 {

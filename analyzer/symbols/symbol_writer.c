@@ -17,6 +17,7 @@
 #include "symbols/symbol_section.h"
 #include "symbols/symbols.h"
 #include "files/whole_io.h"
+#include "base/order.h"
 
 #define FRAMES_MAX (8u << 20)
 #define REASONS_BYTES 4096u /* of modules: few different ones, of a line each */
@@ -91,12 +92,7 @@ static int add_stack(void *arg, uint32_t reference)
 }
 
 /* Frames of one module together: its file is read at once. */
-static int compare_frames(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
+ORDER_NUMBERS(compare_frames, uint64_t);
 
 /* Of code that the process has made; nothing is put down for what is not known. */
 static void name_own_code(struct writer *w, uint64_t frame)

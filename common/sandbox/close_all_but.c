@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "sandbox/close_all_but.h"
+#include "base/order.h"
 
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -7,12 +8,7 @@
 
 #define DESCRIPTORS_MAX 65536u /* that are closed one by one */
 
-static int by_number(const void *a, const void *b)
-{
-	const int *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
+ORDER_NUMBERS(by_number, int);
 
 static void close_from_to(unsigned first, unsigned end)
 {

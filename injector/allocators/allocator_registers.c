@@ -40,6 +40,7 @@
 #include "base/grow.h"
 #include "arch/instruction.h"
 #include "base/sorted.h"
+#include "base/order.h"
 
 #define PLACES_MAX 128u        /* where calls and jumps lead to, for one allocation function */
 #define INSTRUCTIONS_MAX 6000u /* all of them together */
@@ -90,12 +91,7 @@ static bool on_symbol(void *context, const char *name, uint64_t address, uint64_
 	return true;
 }
 
-static int by_start(const void *a, const void *b)
-{
-	const struct extent *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
+ORDER_BY(by_start, struct extent, start);
 
 static int extents_open(struct extents *x, struct finder *f, const struct module_view *v, struct err *e)
 {

@@ -8,24 +8,15 @@
 #include "base/cleanup.h"
 #include "base/grow.h"
 #include "base/sorted.h"
+#include "base/order.h"
 
 #define CHUNK_BYTES (1u << 20)
 
 /* ---- the set of GOT entries ---- */
 
-static int compare_entries(const void *a, const void *b)
-{
-	const struct code_entry *x = a, *y = b;
+ORDER_BY(compare_entries, struct code_entry, address);
 
-	return (x->address > y->address) - (x->address < y->address);
-}
-
-static int compare_stubs(const void *a, const void *b)
-{
-	const struct code_stub *x = a, *y = b;
-
-	return (x->address > y->address) - (x->address < y->address);
-}
+ORDER_BY(compare_stubs, struct code_stub, address);
 
 size_t code_scan_index(const struct code_scan *scan, uint64_t address)
 {

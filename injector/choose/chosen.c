@@ -17,6 +17,7 @@
 #include "process/proc_status.h"
 #include "base/size.h"
 #include "files/whole_io.h"
+#include "base/order.h"
 
 #define CGROUP_ROOT "/sys/fs/cgroup"
 #define CGROUP_BYTES 16384
@@ -287,12 +288,7 @@ bool chosen_fits(pid_t pid, enum chosen_by by, const char *what)
 	return matches(pid, by, what, NULL);
 }
 
-static int by_pid(const void *a, const void *b)
-{
-	const struct chosen *x = a, *y = b;
-
-	return x->pid < y->pid ? -1 : x->pid > y->pid;
-}
+ORDER_BY(by_pid, struct chosen, pid);
 
 static int search(DIR *proc, struct chosen_list *l, enum chosen_by by, const char *what, const regex_t *command,
                   struct err *e)

@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/sorted.h"
+#include "base/order.h"
 
 struct name {
 	uint64_t hash;
@@ -54,14 +55,7 @@ static uint64_t hash_of(const char *name)
 	return h;
 }
 
-static int by_hash(const void *a, const void *b)
-{
-	const struct name *x = a, *y = b;
-
-	if (x->hash != y->hash)
-		return x->hash < y->hash ? -1 : 1;
-	return (x->module > y->module) - (x->module < y->module);
-}
+ORDER_BY_BOTH(by_hash, struct name, hash, module);
 
 static void list_names(struct scope *s)
 {

@@ -9,6 +9,7 @@
 #include "control.h"
 #include "base/grow.h"
 #include "host/say.h"
+#include "base/order.h"
 
 static const struct elf_module *module_of(const struct entry_hooks_input *c, const struct allocator *a)
 {
@@ -219,12 +220,7 @@ static int can_be_hooked(const struct entry_hooks_input *c, const struct allocat
 	return hooked > 0;
 }
 
-static int by_address(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
+ORDER_NUMBERS(by_address, uint64_t);
 
 static int choose(struct entry_hooks *h, const struct entry_hooks_input *c, struct err *e)
 {

@@ -8,6 +8,7 @@
 
 #include "base/now.h"
 #include "search/memory_search.h"
+#include "base/order.h"
 
 #define WANTED_MAX 256u
 
@@ -20,12 +21,7 @@ struct search {
 	struct stored_pointer found;
 };
 
-static int by_address(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
+ORDER_NUMBERS(by_address, uint64_t);
 
 static void collect(struct search *q)
 {

@@ -11,6 +11,7 @@
 #include "got/got_planner.h"
 #include "base/grow.h"
 #include "base/printable.h"
+#include "base/order.h"
 
 #define NOTES_MAX 200u
 #define REFUSALS_MAX 1000u
@@ -337,14 +338,7 @@ static bool may_be_copied(struct planner *p, const struct candidate *c)
 	return !s || !code_entry_call_only(s);
 }
 
-static int compare_plans(const void *a, const void *b)
-{
-	const struct entry_plan *x = a, *y = b;
-
-	if (x->module != y->module)
-		return x->module < y->module ? -1 : 1;
-	return (x->address > y->address) - (x->address < y->address);
-}
+ORDER_BY_BOTH(compare_plans, struct entry_plan, module, address);
 
 static int finish(struct planner *p, struct err *e)
 {

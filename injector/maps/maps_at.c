@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "host/watchdog.h"
+#include "base/order.h"
 
 /* struct procmap_query of <linux/fs.h>, which is younger than the headers of some distributions. */
 struct query {
@@ -59,12 +60,7 @@ static int ask(int fd, uint64_t address, struct mapping *m, struct err *e)
 	return 1;
 }
 
-static int by_start(const void *a, const void *b)
-{
-	const struct mapping *left = a, *right = b;
-
-	return left->start < right->start ? -1 : left->start > right->start;
-}
+ORDER_BY(by_start, struct mapping, start);
 
 /* False: two answers contradict each other, because the program changed its mappings in between. */
 static bool sort(struct maps *m)

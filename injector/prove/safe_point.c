@@ -11,6 +11,7 @@
 #include "arch/registers.h"
 #include "base/grow.h"
 #include "prove/plain_thread.h"
+#include "base/order.h"
 
 #define POINTS_MAX 4096u
 
@@ -98,12 +99,7 @@ struct function {
 	bool allocation;
 };
 
-static int by_start(const void *a, const void *b)
-{
-	const struct function *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
+ORDER_BY(by_start, struct function, start);
 
 /*
  * The allocator inside a larger module. Static helpers have no dynamic symbol, but they are in the same object file,

@@ -6,6 +6,7 @@
 
 #include "base/grow.h"
 #include "base/sorted.h"
+#include "base/order.h"
 
 #define PAGE_BYTES 4096u
 #define TOP_BYTES 16384u /* the structure lies no further below the end of the block */
@@ -47,12 +48,7 @@ bool thread_stack_of(struct thread_stack *stack, const struct target_memory *mem
 	return false;
 }
 
-static int compare(const void *a, const void *b)
-{
-	const struct thread_stack *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
+ORDER_BY(compare, struct thread_stack, start);
 
 static struct thread_stack *stack_at(const struct thread_stacks *stacks, uint64_t address)
 {

@@ -10,6 +10,7 @@
 #include "process/task.h"
 #include "unwind/unwind_cache.h"
 #include "process/working_directory.h"
+#include "base/order.h"
 
 /* A target that makes and ends threads all the time shall not fill the dump with their names. */
 #define RECORDED_NAMES_MAX 65536u
@@ -121,12 +122,7 @@ struct named_thread {
 	char name[sizeof((struct dump_thread *)0)->name];
 };
 
-static int by_tid(const void *a, const void *b)
-{
-	const struct named_thread *x = a, *y = b;
-
-	return x->tid < y->tid ? -1 : x->tid > y->tid;
-}
+ORDER_BY(by_tid, struct named_thread, tid);
 
 /* Leaves the name empty if the thread is gone. */
 static void read_name(const struct session *s, struct named_thread *thread)

@@ -10,6 +10,7 @@
 #include "base/grow.h"
 #include "base/sorted.h"
 #include "unwind/frame_header.h"
+#include "base/order.h"
 
 #define FUNCTIONS_MAX (1u << 20)
 #define WORDS_MAX (1u << 22) /* of data that the functions refer to */
@@ -64,12 +65,7 @@ static const uint8_t *code_of(const struct graph *g, const struct function *fn)
 
 /* ---- the functions ---- */
 
-static int by_start(const void *a, const void *b)
-{
-	const struct function *x = a, *y = b;
-
-	return (x->start > y->start) - (x->start < y->start);
-}
+ORDER_BY(by_start, struct function, start);
 
 /* What no entry covers is code of no function. */
 static void set_functions(struct graph *g, const struct frame_header *h, const struct frame_row *rows,

@@ -13,6 +13,7 @@
 #include "base/grow.h"
 #include "unwind/unwind_cache.h"
 #include "unwind/unwind_worker.h"
+#include "base/order.h"
 
 #define BATCH_JOBS 128u
 #define BATCH_BYTES (16ull << 20) /* of call frame information */
@@ -169,12 +170,7 @@ int unwind_tables_append(struct unwind_tables *t, const struct unwind_rows *rows
 	return 0;
 }
 
-static int compare_modules(const void *a, const void *b)
-{
-	const struct unwind_module *x = a, *y = b;
-
-	return (x->start > y->start) - (x->start < y->start);
-}
+ORDER_BY(compare_modules, struct unwind_module, start);
 
 int unwind_tables_publish(struct unwind_tables *t, struct unwind_module *modules, uint32_t module_count,
                           const struct unwind_range *ranges, uint32_t range_count, struct err *e)

@@ -14,6 +14,7 @@
 #include "unwind/cfi_program.h"
 #include "base/cleanup.h"
 #include "base/grow.h"
+#include "base/order.h"
 
 /* Of the parts of a CIE, which are some ten bytes long: CIEs may overlap, so long ones would be read again and again.
  */
@@ -306,14 +307,7 @@ static int read_section(struct compiler *c)
 
 /* ---- joining ---- */
 
-static int compare_functions(const void *a, const void *b)
-{
-	const struct function *x = a, *y = b;
-
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return (x->end > y->end) - (x->end < y->end);
-}
+ORDER_BY_BOTH(compare_functions, struct function, start, end);
 
 static int join_row(struct unwind_rows *out, uint32_t pc, uint32_t rule)
 {

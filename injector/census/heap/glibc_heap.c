@@ -8,6 +8,7 @@
 #include "base/sorted.h"
 #include "census/heap/arena_heap.h"
 #include "census/heap/chunk_walk.h"
+#include "base/order.h"
 
 #define ARENA_HEADER_NEW 48u /* sizeof(struct heap_info) from 2.35 on */
 #define RESERVE_BYTES (64ull << 30)
@@ -68,12 +69,7 @@ static int add_main(struct glibc_heap *h, const struct maps *maps, const struct 
 		e);
 }
 
-static int compare(const void *a, const void *b)
-{
-	const struct heap_segment *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
+ORDER_BY(compare, struct heap_segment, start);
 
 int glibc_heap_find(struct glibc_heap *h, const struct target *t, const struct maps *maps, struct census_memory *memory,
                     struct err *e)

@@ -5,6 +5,7 @@
 
 #include "base/grow.h"
 #include "base/sorted.h"
+#include "base/order.h"
 
 int extents_add(struct extents *x, const struct extent *extent, struct err *e)
 {
@@ -14,12 +15,7 @@ int extents_add(struct extents *x, const struct extent *extent, struct err *e)
 	return 0;
 }
 
-static int compare(const void *a, const void *b)
-{
-	const struct extent *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
+ORDER_BY(compare, struct extent, start);
 
 void extents_sort(struct extents *x)
 {

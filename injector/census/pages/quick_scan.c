@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/now.h"
 #include "census/pages/region_table.h"
+#include "base/order.h"
 
 struct sized {
 	uint64_t bytes;
@@ -20,12 +21,7 @@ static int compare_sizes(const void *a, const void *b)
 	                            : (x->mapping > y->mapping) - (x->mapping < y->mapping);
 }
 
-static int compare_runs(const void *a, const void *b)
-{
-	const struct page_run *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
+ORDER_BY(compare_runs, struct page_run, start);
 
 /* 1: the time was up before its end. */
 static int scan_mapping(struct quick_scan *q, struct page_scan *scan, const struct mapping *m, uint64_t until_ns,

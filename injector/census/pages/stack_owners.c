@@ -8,13 +8,9 @@
 
 #include "base/cleanup.h"
 #include "files/whole_io.h"
+#include "base/order.h"
 
-static int compare(const void *a, const void *b)
-{
-	const struct stack_owner *x = a, *y = b;
-
-	return x->mapping < y->mapping ? -1 : x->mapping > y->mapping;
-}
+ORDER_BY(compare, struct stack_owner, mapping);
 
 static bool is_stack(const struct maps *maps, const struct mapping *m)
 {

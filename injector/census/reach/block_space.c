@@ -7,6 +7,7 @@
 #include "arch/address_bits.h"
 #include "base/grow.h"
 #include "base/sorted.h"
+#include "base/order.h"
 
 #define NUMBER_BYTES 32u /* the least chunk */
 #define HEADER_BYTES 16u
@@ -24,12 +25,7 @@ static int add_part(struct block_space *b, const struct block_part *part, struct
 	return 0;
 }
 
-static int compare(const void *a, const void *b)
-{
-	const struct block_part *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
+ORDER_BY(compare, struct block_part, start);
 
 /* Of two that overlap, which a process can make up, the first stays. */
 static void number(struct block_space *b)

@@ -10,6 +10,7 @@
 #include "base/sorted.h"
 #include "census/heap/tcache.h"
 #include "host/clocks.h"
+#include "base/order.h"
 
 #define POINTER_MASK ((1ull << ADDRESS_BITS) - 1) /* the bits above may be a tag: LuaJIT has as many */
 #define CACHE_PAGES 4096u
@@ -174,12 +175,7 @@ void reach_range(struct reach *r, uint64_t start, uint64_t end, unsigned every)
 	}
 }
 
-static int compare(const void *a, const void *b)
-{
-	const struct reached *x = a, *y = b;
-
-	return x->number < y->number ? -1 : x->number > y->number;
-}
+ORDER_BY(compare, struct reached, number);
 
 /* From the block at queue[i] on: up to where others are, which are near each other. */
 static uint64_t near_until(const struct reach *r, size_t i, size_t end)
