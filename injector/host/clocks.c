@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "host/clocks.h"
 
+#include <time.h>
+
 #include "arch/cycles.h"
 #include "base/now.h"
 
@@ -12,6 +14,11 @@ uint64_t clock_dump_stamp(void)
 uint64_t clock_monotonic_ns(void)
 {
 	return now_ns(CLOCK_MONOTONIC);
+}
+
+void clock_pause(uint64_t ns)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = (long)ns }, NULL);
 }
 
 /* Of several tries the one that took least time. */

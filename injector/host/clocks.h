@@ -9,6 +9,8 @@
 
 /* CLOCK_MONOTONIC in nanoseconds. */
 uint64_t clock_monotonic_ns(void);
+/* Sleeps for less than a second, or until a signal comes. */
+void clock_pause(uint64_t ns);
 /* The cycle counter, which stamps of the dump are of. */
 uint64_t clock_dump_stamp(void);
 /* The three clocks of a dump at one instant. */

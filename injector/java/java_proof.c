@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/cleanup.h"
+#include "host/clocks.h"
 
 #define PAUSE_NS 1000000 /* after the first look, twice as long after each further one */
 #define PAUSES_MAX 64u   /* of one proof */
@@ -27,12 +27,10 @@ struct prover {
 /* False: there were enough. */
 static bool wait_a_moment(struct prover *pr, unsigned look)
 {
-	const struct timespec pause = { .tv_nsec = PAUSE_NS << look };
-
 	if (look + 1 >= pr->looks || pr->pauses == PAUSES_MAX)
 		return false;
 	pr->pauses++;
-	nanosleep(&pause, NULL);
+	clock_pause(PAUSE_NS << look);
 	return true;
 }
 

@@ -231,7 +231,6 @@ static void read_progress(pid_t pid, pid_t tid, uint64_t *ran_ns, int64_t *slept
 
 enum sleeper_found sleeper_await(struct sleeper *s, pid_t pid, pid_t tid, uint64_t deadline_ns)
 {
-	const struct timespec pause = { .tv_nsec = AWAIT_PAUSE_NS };
 	uint64_t first_ns = 0, ran_ns;
 	int64_t first_slept = -2, slept;
 
@@ -249,7 +248,7 @@ enum sleeper_found sleeper_await(struct sleeper *s, pid_t pid, pid_t tid, uint64
 		}
 		if (clock_monotonic_ns() >= deadline_ns)
 			return SLEEPER_UNKNOWN;
-		nanosleep(&pause, NULL);
+		clock_pause(AWAIT_PAUSE_NS);
 	}
 }
 

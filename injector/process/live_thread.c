@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "base/cleanup.h"
 #include "host/clocks.h"
@@ -23,7 +22,6 @@ static bool process_ended(const struct target *t)
 
 int live_thread_look(const struct target *t, live_thread_fn look, void *context, struct err *e)
 {
-	const struct timespec pause = { .tv_nsec = 1000000 };
 	uint64_t deadline_ns = clock_monotonic_ns() + PATIENCE_NS;
 	int rc = -ESRCH;
 
@@ -32,7 +30,7 @@ int live_thread_look(const struct target *t, live_thread_fn look, void *context,
 		snprintf(directory, sizeof directory, "/proc/%d/task/%d", t->pid, tid);
 		rc = tid ? look(directory, context, e) : err_set(e, ESRCH, "no thread of it was found");
 		if (!tid)
-			nanosleep(&pause, NULL);
+			clock_pause(1000000);
 		if (rc == -ESRCH && process_ended(t))
 			return err_set(e, ESRCH, "the process has ended");
 		if (rc == -ESRCH && clock_monotonic_ns() >= deadline_ns)

@@ -29,14 +29,13 @@
 /* Where threads make the next and end, a look at one after the other may find each of them ended. 0: none lives. */
 static pid_t any_live_thread(const struct target *t)
 {
-	const struct timespec pause = { .tv_nsec = 1000000 };
 	struct pollfd end = { .fd = t->pidfd, .events = POLLIN };
 
 	for (unsigned i = 0; i < LOOKS_MAX; i++) {
 		pid_t tid = task_alive(t->pid);
 		if (tid || t->pidfd < 0 || poll(&end, 1, 0) > 0)
 			return tid;
-		nanosleep(&pause, NULL);
+		clock_pause(1000000);
 	}
 	return 0;
 }

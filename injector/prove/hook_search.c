@@ -11,6 +11,7 @@
 #include "search/memory_search.h"
 #include "base/now.h"
 #include "host/watchdog.h"
+#include "host/clocks.h"
 
 #define PAGE_BYTES 4096u
 #define SWAP_LOOKS 20 /* a page that the kernel moves looks as if it was swapped out for a moment */
@@ -137,11 +138,10 @@ static bool is_over(void *context)
 /* Asks for the pages of a run again until none is swapped out, or it stays so. */
 static bool comes_back(struct search *q, const struct page_run *run)
 {
-	const struct timespec pause = { .tv_nsec = SWAP_PAUSE_NS };
 	bool swapped = true;
 
 	for (unsigned i = 0; i < SWAP_LOOKS && swapped && !is_over(q); i++) {
-		nanosleep(&pause, NULL);
+		clock_pause(SWAP_PAUSE_NS);
 		swapped = false;
 		for (uint64_t at = run->start; at < run->end && !swapped;) {
 			if (!page_scan_step(q->pages, &at, run->end))

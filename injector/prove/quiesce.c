@@ -347,13 +347,12 @@ static int examine_round(void *context)
  */
 static int wait_for_sharers(const struct quiesce *q, uint64_t deadline_ns, struct err *e)
 {
-	const struct timespec pause = { .tv_nsec = PAUSE_NS };
 	AUTO_FREE pid_t *others = NULL;
 	size_t count = 0;
 
 	int rc = clone_vm_find(q->target, &others, &count, e);
 	for (size_t i = 0; i < count && rc == 0; i++)
-		for (; rc == 0 && clone_vm_is_one(q->target, others[i]); nanosleep(&pause, NULL))
+		for (; rc == 0 && clone_vm_is_one(q->target, others[i]); clock_pause(PAUSE_NS))
 			if (clock_monotonic_ns() >= deadline_ns || watchdog_asked_twice())
 				rc = err_set(e, EBUSY,
 				             "process %d, a child of vfork or clone, still runs in its memory",
@@ -376,7 +375,6 @@ static int add_turns(const struct quiesce *q, uint64_t *deadline_ns, struct err 
 
 int quiesce_wait(const struct quiesce *q, uint64_t deadline_ns, struct err *e)
 {
-	const struct timespec pause = { .tv_nsec = PAUSE_NS };
 	struct rounds all = { .q = q, .e = e };
 
 	int rc = add_turns(q, &deadline_ns, e);
@@ -401,7 +399,7 @@ int quiesce_wait(const struct quiesce *q, uint64_t deadline_ns, struct err *e)
 			break;
 		}
 		if (all.left)
-			nanosleep(&pause, NULL);
+			clock_pause(PAUSE_NS);
 	}
 	free(all.seen.list);
 	return rc;

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 #include "arch/registers.h"
 #include "base/grow.h"
@@ -126,7 +125,6 @@ static int attempt(void *context)
 
 static int try_moments(struct stopping *s, struct err *e)
 {
-	const struct timespec pause = { .tv_nsec = PAUSE_NS };
 	unsigned busy = 0;
 	int rc = -EAGAIN;
 
@@ -134,7 +132,7 @@ static int try_moments(struct stopping *s, struct err *e)
 		if (watchdog_check(e) < 0)
 			return -EINTR;
 		if (i)
-			nanosleep(&pause, NULL);
+			clock_pause(PAUSE_NS);
 		let_go_look();
 		rc = tracer_run(attempt, s);
 		busy += rc == -EBUSY;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "run/session_end.h"
 
-#include <time.h>
-
 #include "host/say.h"
 #include "session/patched_words.h"
 #include "touch/threads/let_go.h"
@@ -16,13 +14,12 @@ void session_end_complain(const struct session *s, const struct err *e)
 
 enum session_life session_life_after(const struct session *s, int rc)
 {
-	const struct timespec pause = { .tv_nsec = 1000000 };
 	uint64_t deadline_ns = clock_monotonic_ns() + END_SHOWS_NS;
 	bool execed;
 
 	while (!(execed = target_has_execed(&s->target)) && rc < 0 && target_alive(&s->target) &&
 	       clock_monotonic_ns() < deadline_ns) {
-		nanosleep(&pause, NULL);
+		clock_pause(1000000);
 		let_go_look();
 	}
 	if (execed || target_has_execed(&s->target))

@@ -3,9 +3,9 @@
 
 #include <signal.h>
 #include <string.h>
-#include <time.h>
 
 #include "session/receipt_file.h"
+#include "host/clocks.h"
 
 #define SETTLE_NS 5000000
 #define STARTED_TRIES 600 /* a new thread may wait so long for its first turn on a processor */
@@ -55,12 +55,10 @@ static bool blocked_all_before(const struct session *s, pid_t tid)
 /* The C library lets a thread begin and end so, and one that makes a process: only what stays is a difference. */
 static bool keeps_blocking_all(const struct session *s, pid_t tid)
 {
-	const struct timespec pause = { .tv_nsec = SETTLE_NS };
-
 	for (int i = 0; i < STARTED_TRIES; i++) {
 		if (!blocks_all(snapshot_blocked_now(&s->target, tid)))
 			return false;
-		nanosleep(&pause, NULL);
+		clock_pause(SETTLE_NS);
 	}
 	return true;
 }

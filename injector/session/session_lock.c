@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -360,8 +359,6 @@ static int try_places(const struct target *t, pid_t *holder)
 
 int session_lock_take(struct target *t, pid_t *holder, struct err *e)
 {
-	const struct timespec pause = { .tv_nsec = PAUSE_NS };
-
 	*holder = 0;
 	int rc = open_places(t, e);
 	if (rc < 0)
@@ -372,7 +369,7 @@ int session_lock_take(struct target *t, pid_t *holder, struct err *e)
 	for (unsigned i = 0;
 	     rc == -EBUSY && (*holder ? is_ending(*holder) && clock_monotonic_ns() < until_ns : i < TRIES); i++) {
 		if (i)
-			nanosleep(&pause, NULL);
+			clock_pause(PAUSE_NS);
 		*holder = 0;
 		rc = try_places(t, holder);
 	}

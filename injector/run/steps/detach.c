@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 #include "arch/registers.h"
 #include "base/cleanup.h"
@@ -223,10 +222,8 @@ static int restore(struct session *s, struct kept *kept, struct err *e)
 /* Waits for a coroutine to leave its hook. */
 static int await_hook(const struct session *s, uint64_t marker, uint64_t deadline_ns, struct err *e)
 {
-	const struct timespec pause = { .tv_nsec = 1000000 };
-
 	while (hook_search_lives(&s->memory, marker) && !watchdog_asked_twice() && clock_monotonic_ns() < deadline_ns)
-		nanosleep(&pause, NULL);
+		clock_pause(1000000);
 	if (clock_monotonic_ns() < deadline_ns && !watchdog_asked_twice())
 		return 0;
 	return err_set(e, EBUSY,

@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -31,8 +30,6 @@ static int read_maps(struct session *s, struct maps *maps, struct err *e)
 /* Maps and modules that fit each other, at a moment when the loader is at rest. */
 static int read_modules(struct session *s, struct maps *maps, struct modules *modules, struct err *e)
 {
-	const struct timespec pause = { .tv_nsec = INSPECT_PAUSE_NS };
-
 	for (int i = 0;; i++) {
 		int rc = read_maps(s, maps, e);
 		if (rc < 0)
@@ -47,7 +44,7 @@ static int read_modules(struct session *s, struct maps *maps, struct modules *mo
 		maps_free(maps);
 		if (rc != -EAGAIN || i == INSPECT_TRIES)
 			return rc;
-		nanosleep(&pause, NULL);
+		clock_pause(INSPECT_PAUSE_NS);
 	}
 }
 
@@ -83,12 +80,11 @@ int inspect_open(struct session *s, struct err *e)
 static int wait_for_tracer(const struct session *s, struct err *e)
 {
 	const uint64_t deadline_ns = clock_monotonic_ns() + s->options.deadline_ns;
-	const struct timespec pause = { .tv_nsec = TRACER_PAUSE_NS };
 	int rc;
 
 	while ((rc = target_check_tracer(&s->target, e)) == -EBUSY && clock_monotonic_ns() < deadline_ns &&
 	       !watchdog_asked())
-		nanosleep(&pause, NULL);
+		clock_pause(TRACER_PAUSE_NS);
 	return rc;
 }
 

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -128,7 +127,6 @@ static int await_end(const struct session *s, const struct kind *kind, pid_t hol
 static int end_holder(const struct session *s, const struct kind *kind, pid_t holder, uint64_t deadline_ns,
                       struct err *e)
 {
-	const struct timespec pause = { .tv_nsec = AGAIN_NS };
 	AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, holder, 0);
 	int rc = 0;
 
@@ -140,7 +138,7 @@ static int end_holder(const struct session *s, const struct kind *kind, pid_t ho
 	if (pidfd >= 0 && rc == 0)
 		rc = await_end(s, kind, holder, pidfd, deadline_ns, e);
 	if (rc == 0 && pidfd < 0)
-		nanosleep(&pause, NULL);
+		clock_pause(AGAIN_NS);
 	return rc;
 }
 

@@ -2,7 +2,6 @@
 #include "touch/patches/loader_moment.h"
 
 #include <errno.h>
-#include <time.h>
 
 #include "session/loader_choice.h"
 #include "elf/loader_locks.h"
@@ -70,8 +69,6 @@ void loader_moment_end(struct loader_moment *m)
 
 bool loader_moment_pause(uint64_t deadline_ns)
 {
-	const struct timespec pause = { .tv_nsec = PAUSE_NS };
-
-	nanosleep(&pause, NULL);
+	clock_pause(PAUSE_NS);
 	return clock_monotonic_ns() < deadline_ns && !watchdog_asked_twice();
 }

@@ -146,7 +146,6 @@ static int check_sharers(const struct session *s, struct err *e)
 
 int still_moment_foresee(const struct session *s, uint64_t deadline_ns, struct err *e)
 {
-	const struct timespec pause = { .tv_nsec = 16 * PAUSE_NS };
 	struct err why;
 	int rc = 0;
 
@@ -161,7 +160,7 @@ int still_moment_foresee(const struct session *s, uint64_t deadline_ns, struct e
 				e, EBUSY,
 				"there was no moment in which all threads could stand still: %s; nothing was changed",
 				why.text);
-		nanosleep(&pause, NULL);
+		clock_pause(16 * PAUSE_NS);
 	}
 	return rc < 0 ? err_set(e, -rc, "%s; nothing was changed", why.text) : 0;
 }

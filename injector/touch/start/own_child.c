@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "host/clocks.h"
 
@@ -35,7 +34,6 @@ bool own_child_let_go(pid_t pid, int number)
 
 enum child_event own_child_wait(pid_t pid, uint64_t deadline_ns, int *number)
 {
-	const struct timespec pause = { .tv_nsec = LOOK_NS };
 	int block = deadline_ns == UINT64_MAX ? 0 : WNOHANG;
 
 	for (;;) {
@@ -50,7 +48,7 @@ enum child_event own_child_wait(pid_t pid, uint64_t deadline_ns, int *number)
 			                                                                  : CHILD_ENDED;
 		if (clock_monotonic_ns() >= deadline_ns)
 			return CHILD_RUNS;
-		nanosleep(&pause, NULL);
+		clock_pause(LOOK_NS);
 	}
 }
 

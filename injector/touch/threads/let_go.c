@@ -103,12 +103,11 @@ bool let_go(struct tracee *t)
 
 void let_go_first(struct tracee *t, uint64_t deadline_ns)
 {
-	const struct timespec pause = { .tv_nsec = FIRST_PAUSE_NS };
 	const int64_t ran_ns = thread_ran_ns(t->pid, t->tid);
 
 	tracee_detach(t);
 	while (!has_passed(t, ran_ns, true) && clock_monotonic_ns() < deadline_ns)
-		nanosleep(&pause, NULL);
+		clock_pause(FIRST_PAUSE_NS);
 }
 
 void let_go_running(struct tracee *t)

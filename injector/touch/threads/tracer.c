@@ -3,10 +3,10 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "touch/threads/let_go.h"
+#include "host/clocks.h"
 
 #define END_PAUSE_NS 20000 /* between looks for the end of the thread */
 
@@ -40,7 +40,6 @@ static void *trace(void *context)
 
 int tracer_run(int (*step)(void *context), void *context)
 {
-	const struct timespec pause = { .tv_nsec = END_PAUSE_NS };
 	struct run r = { .step = step, .context = context };
 	sigset_t all;
 	pthread_t thread;
@@ -58,7 +57,7 @@ int tracer_run(int (*step)(void *context), void *context)
 	pthread_join(thread, NULL);
 	/* The kernel lets go of its tracees after that, and before it is gone. */
 	while (tgkill(getpid(), r.tid, 0) == 0)
-		nanosleep(&pause, NULL);
+		clock_pause(END_PAUSE_NS);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return r.rc;
 }
