@@ -26,14 +26,14 @@
 #include "dumps/repeats.h"
 #include "report/report.h"
 #include "report_request.h"
-#include "forms/requested_report.h"
-#include "live/requested_view.h"
+#include "requested.h"
 #include "base/size.h"
 #include "symbol_request.h"
 #include "symbols/symbol_writer.h"
 #include "version.h"
 #include "view_options.h"
 #include "view_request.h"
+#include "files/file_place.h"
 
 #define CENSUS_ROWS 12u
 
@@ -229,13 +229,6 @@ static int take_newest(struct arguments *a, struct err *e)
 	return r;
 }
 
-static bool is_directory(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 /* All dumps of a directory; by process, unless something else is asked for that shows stacks. */
 static void take_directory(struct arguments *a)
 {
@@ -288,7 +281,7 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct er
 	a->paths = argv + optind;
 	a->path_count = argc - optind;
 	r = a->path_count || a->report.diff ? 0 : take_newest(a, e);
-	if (!r && a->path_count == 1 && is_directory(a->paths[0]))
+	if (!r && a->path_count == 1 && file_place_is_directory(a->paths[0]))
 		a->directory = a->paths[0];
 	if (!r && a->directory && !a->live)
 		take_directory(a);

@@ -5,7 +5,6 @@ add_library(memattach_prepare STATIC
   maps/maps.c
   maps/maps_at.c
   host/say.c
-  host/schedule.c
   host/stop_signals.c
   host/privileges.c
   process/proc_stat.c

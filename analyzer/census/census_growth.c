@@ -126,14 +126,6 @@ void census_growth_done(struct census_growth *g)
 	*g = (struct census_growth){ 0 };
 }
 
-static const char *format_change(double bytes, char text[SIZE_TEXT + 1])
-{
-	char size[SIZE_TEXT];
-
-	snprintf(text, SIZE_TEXT + 1, "%s%s", bytes > 0 ? "+" : bytes < 0 ? "-" : "", size_format(fabs(bytes), size));
-	return text;
-}
-
 static bool same_process(const struct census_growth *g)
 {
 	return g->old->header->pid == g->new->header->pid && g->old->header->start_ticks == g->new->header->start_ticks;
@@ -149,7 +141,7 @@ static void put_change(FILE *out, const char *what, uint64_t old, uint64_t new)
 	char before[SIZE_TEXT], now[SIZE_TEXT], change[SIZE_TEXT + 1];
 
 	fprintf(out, "  %-16s %11s -> %11s  %12s\n", what, size_format((double)old, before),
-	        size_format((double)new, now), format_change((double)new - (double)old, change));
+	        size_format((double)new, now), size_format_change((double)new - (double)old, change));
 }
 
 static void put_head(const struct census_growth *g, FILE *out)
@@ -159,9 +151,9 @@ static void put_head(const struct census_growth *g, FILE *out)
 	char command[64], text[SIZE_TEXT + 1], rate[SIZE_TEXT + 1];
 
 	printable_copy(n->command, command, sizeof command);
-	fprintf(out, "%s (PID %u): %s in %.1f minutes", command, n->pid, format_change(change, text), minutes);
+	fprintf(out, "%s (PID %u): %s in %.1f minutes", command, n->pid, size_format_change(change, text), minutes);
 	if (minutes > 0)
-		fprintf(out, ", %s/min", format_change(change / minutes, rate));
+		fprintf(out, ", %s/min", size_format_change(change / minutes, rate));
 	fputs("\n", out);
 	if (!same_process(g))
 		fputs("These are two processes: what differs is no growth.\n", out);
@@ -177,7 +169,7 @@ static void put_row(const struct growth_row *r, FILE *out)
 {
 	char change[SIZE_TEXT + 1], now[SIZE_TEXT], line[512];
 
-	int n = snprintf(line, sizeof line, "%12s %+14.0f %11s  ", format_change(change_of(r), change),
+	int n = snprintf(line, sizeof line, "%12s %+14.0f %11s  ", size_format_change(change_of(r), change),
 	                 (double)r->new_count - (double)r->old_count, size_format((double)r->new_bytes, now));
 	snprintf(line + n, sizeof line - (size_t)n, "%s%s%s", r->kind, r->kind[0] && r->name[0] ? " " : "", r->name);
 	printable_copy(line, line, sizeof line);

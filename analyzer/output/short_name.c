@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/line_width.h"
+
 #define ELLIPSIS "\xe2\x80\xa6"
 #define SHORT_ARGUMENTS 8
 #define NAME_BYTES 4096
@@ -73,15 +75,6 @@ void short_name_templates(const char *name, char *out, size_t size)
 	out[used] = 0;
 }
 
-static size_t columns_of(const char *text)
-{
-	size_t n = 0;
-
-	for (; *text; text++)
-		n += ((unsigned char)*text & 0xc0) != 0x80;
-	return n;
-}
-
 /* a::(anonymous namespace)::f -> a::f */
 static void drop_anonymous(char *name)
 {
@@ -120,7 +113,7 @@ static char *skip_columns(char *s, size_t columns)
 /* The end of a name says more than its beginning: it keeps two thirds. */
 size_t short_name_cut(char *text, size_t columns)
 {
-	size_t have = columns_of(text);
+	size_t have = line_width_of(text);
 
 	if (have <= columns || !columns)
 		return have;
@@ -140,7 +133,7 @@ void short_name(const char *name, size_t columns, char *out, size_t size)
 
 	short_name_templates(name, text, sizeof text);
 	drop_anonymous(text);
-	if (columns_of(text) > columns)
+	if (line_width_of(text) > columns)
 		drop_parameters(text);
 	short_name_cut(text, columns);
 	snprintf(out, size, "%.*s", (int)size - 1, text);

@@ -72,15 +72,6 @@ const char *text_title(enum report_figure f)
 	return titles[f];
 }
 
-size_t text_columns(const char *text)
-{
-	size_t n = 0;
-
-	for (; *text; text++)
-		n += ((unsigned char)*text & 0xc0) != 0x80;
-	return n;
-}
-
 const char *text_source(const struct images *images, uint64_t place, const struct location *l, char out[LINE_TEXT])
 {
 	const char *slash = l->file ? strrchr(l->file, '/') : NULL;

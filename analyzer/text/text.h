@@ -48,8 +48,6 @@ size_t text_folded(const struct folded_frame *frame, char out[LINE_TEXT]);
 void text_chosen(const struct text *t);
 /* A line on what the allocator adds, if it is known. */
 void text_slack(const struct text *t, const struct slack *slack);
-/* One for each character. */
-size_t text_columns(const char *text);
 /* That package, or the last component of a path, of Python what is below the directory of packages or of the program;
  * with its line if that is known; "" without a file. */
 const char *text_source(const struct images *images, uint64_t place, const struct location *location,

@@ -8,6 +8,7 @@
 #include "base/printable.h"
 #include "base/size.h"
 #include "text/text.h"
+#include "base/line_width.h"
 
 #define SESSIONS_LISTED 8
 #define RATES_LISTED 16
@@ -464,6 +465,6 @@ void text_head(const struct text *t, const char *name)
 		put_end(t, s);
 	}
 	int columns = t->columns < HEAD_COLUMNS ? (int)t->columns : HEAD_COLUMNS;
-	int space = columns - (int)text_columns(line) - (int)text_columns(name);
+	int space = columns - (int)line_width_of(line) - (int)line_width_of(name);
 	fprintf(t->out, "%*s%s\n\n", s->end == DUMP_END_DETACHED && space > 2 ? space : 2, "", name);
 }

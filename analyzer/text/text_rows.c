@@ -7,6 +7,7 @@
 #include "output/short_name.h"
 #include "base/size.h"
 #include "text/text.h"
+#include "base/line_width.h"
 
 /* Indentation 8, function, 2, source, 2, module, " inlined": 120 of 120 columns. */
 #define FUNCTION_COLUMNS(t) ((t)->columns / 2 - 10)
@@ -41,7 +42,7 @@ size_t text_folded(const struct folded_frame *f, char out[LINE_TEXT])
 {
 	snprintf(out, LINE_TEXT, "%s (%u %s)", f->name, f->count, text_plural(f->count, "frame", "frames"));
 	printable_copy(out, out, LINE_TEXT);
-	return text_columns(out);
+	return line_width_of(out);
 }
 
 size_t text_name(const struct report *r, const char *name, size_t columns, char out[LINE_TEXT])

@@ -22,6 +22,15 @@ static bool continues(char c)
 	return ((unsigned char)c & 0xc0) == 0x80;
 }
 
+size_t line_width_of(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += ((unsigned char)*text & 0xc0) != 0x80;
+	return n;
+}
+
 size_t line_width_fit(const char *text, size_t columns)
 {
 	size_t bytes = 0;

@@ -14,6 +14,8 @@
 
 /* The columns of the terminal, 80 if it does not say; LINE_ANY_WIDTH: the descriptor is none. */
 size_t line_width(int fd);
+/* Columns of a UTF-8 text. */
+size_t line_width_of(const char *text);
 /* How many bytes of the UTF-8 text are in its first columns. */
 size_t line_width_fit(const char *text, size_t columns);
 /*

@@ -119,3 +119,11 @@ const char *size_format(double bytes, char buffer[SIZE_TEXT])
 	snprintf(buffer, SIZE_TEXT, "%.*f %s", decimals, bytes, units[i]);
 	return buffer;
 }
+
+const char *size_format_change(double bytes, char buffer[SIZE_TEXT + 1])
+{
+	char size[SIZE_TEXT];
+
+	snprintf(buffer, SIZE_TEXT + 1, "%s%s", bytes > 0 ? "+" : bytes < 0 ? "-" : "", size_format(fabs(bytes), size));
+	return buffer;
+}

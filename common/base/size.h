@@ -19,5 +19,7 @@ int size_parse_percent(const char *text, double *fraction) WARN_UNUSED;
 /* "1.25 MiB", "512 B": at most 12 characters with the NUL. Returns buffer. */
 #define SIZE_TEXT 16
 const char *size_format(double bytes, char buffer[SIZE_TEXT]);
+/* The same of a change, with its sign: "+1.25 MiB", "-512 B", "0 B". */
+const char *size_format_change(double bytes, char buffer[SIZE_TEXT + 1]);
 
 #endif

@@ -146,3 +146,10 @@ void file_place_close(struct file_place *place)
 		close(place->directory);
 	place->directory = -1;
 }
+
+bool file_place_is_directory(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}

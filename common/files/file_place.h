@@ -29,6 +29,9 @@ enum file_place_last { PLACE_KEEP_LINK, PLACE_FOLLOW_LINK };
 int file_place_open(struct file_place *place, const char *path, enum file_place_last last, struct err *e) WARN_UNUSED;
 void file_place_close(struct file_place *place);
 
+/* Does the path lead to a directory, through links too? */
+bool file_place_is_directory(const char *path);
+
 /* May what belongs to this user be what this process was meant to find? Itself, root, or who typed sudo. */
 bool file_place_trusts(uid_t uid);
 

@@ -24,7 +24,7 @@ static void put_size(const struct census *c, unsigned class, const struct census
 
 	heap_size_class_format(class, range);
 	if (before)
-		census_format_change((double)s->bytes - (double)before->heap.figures.sizes[class].bytes, change);
+		size_format_change((double)s->bytes - (double)before->heap.figures.sizes[class].bytes, change);
 	printf("%11s %5.1f %% %11" PRIu64 "  %-22s %11s%s%s\n", size_format((double)s->bytes, bytes),
 	       f->live_bytes ? 100 * (double)s->bytes / (double)f->live_bytes : 0, s->blocks, range,
 	       s->kept ? size_format((double)s->kept, kept) : "", before ? " " : "", change);
@@ -93,7 +93,7 @@ static void put_type(const struct block_types *t, uint32_t number, const struct 
 	                 all ? 100 * (double)f->bytes / (double)all : 0, f->blocks);
 	if (old) {
 		const bool known = string_table_find(&old->names, t->names.list[number], &same);
-		census_format_change((double)f->bytes - (known ? (double)old->list[same].bytes : 0), change);
+		size_format_change((double)f->bytes - (known ? (double)old->list[same].bytes : 0), change);
 		n += snprintf(line + n, sizeof line - (size_t)n, " %12s", change);
 	}
 	snprintf(line + n, sizeof line - (size_t)n, "  %-7s %s", type_source_name(f->source),

@@ -66,9 +66,8 @@ void census_put_holders(const struct printing *p, unsigned rows)
 		int n = snprintf(line, sizeof line, "%11s %5.1f %% %11" PRIu64, size_format((double)row->bytes, bytes),
 		                 h->bytes ? 100 * (double)row->bytes / (double)h->bytes : 0, row->blocks);
 		if (p->view->before)
-			n += snprintf(
-				line + n, sizeof line - (size_t)n, " %12s",
-				census_format_change((double)row->bytes - (old ? (double)old->bytes : 0), change));
+			n += snprintf(line + n, sizeof line - (size_t)n, " %12s",
+			              size_format_change((double)row->bytes - (old ? (double)old->bytes : 0), change));
 		snprintf(line + n, sizeof line - (size_t)n, "  %s", name);
 		census_put_line(line);
 		if (row->step_count)

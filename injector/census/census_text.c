@@ -27,14 +27,6 @@ void census_put_line(const char *text)
 	puts(line);
 }
 
-const char *census_format_change(double bytes, char text[SIZE_TEXT + 1])
-{
-	char size[SIZE_TEXT];
-
-	snprintf(text, SIZE_TEXT + 1, "%s%s", bytes > 0 ? "+" : bytes < 0 ? "-" : "", size_format(fabs(bytes), size));
-	return text;
-}
-
 static void put_row(const struct printing *p, uint64_t resident, uint64_t swapped, const double *change,
                     const char *what)
 {
@@ -48,7 +40,7 @@ static void put_row(const struct printing *p, uint64_t resident, uint64_t swappe
 		              swapped ? size_format((double)swapped, other) : "");
 	if (p->change)
 		n += snprintf(line + n, sizeof line - (size_t)n, " %12s",
-		              change ? census_format_change(*change, other) : "");
+		              change ? size_format_change(*change, other) : "");
 	snprintf(line + n, sizeof line - (size_t)n, "  %s", what);
 	census_put_line(line);
 }
@@ -122,7 +114,7 @@ static void put_head(const struct printing *p)
 	              size_format((double)missing, gap));
 	if (p->view->before)
 		snprintf(line + n, sizeof line - (size_t)n, "; %s/min",
-		         census_format_change(census_growth(c, p->view->before), change));
+		         size_format_change(census_growth(c, p->view->before), change));
 	census_put_line(line);
 }
 

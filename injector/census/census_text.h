@@ -14,8 +14,6 @@ struct printing {
 
 /* A line, cut to what fits; all text of the target's in it is made printable. */
 void census_put_line(const char *text);
-/* "+1.25 MiB". */
-const char *census_format_change(double bytes, char text[SIZE_TEXT + 1]);
 
 /* The largest live blocks by size, and by type. -ENOMEM. */
 void census_put_sizes(const struct printing *p, unsigned rows);

@@ -4,7 +4,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -12,6 +11,7 @@
 #include "host/say.h"
 #include "base/size.h"
 #include "version.h"
+#include "files/file_place.h"
 
 #define DEFAULT_RATE (512ull << 10)
 #define DEFAULT_MAX_BYTES (1ull << 30)
@@ -320,13 +320,6 @@ static int check_system(const struct session_options *o, enum command command, c
 	return 0;
 }
 
-static bool is_directory(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 /* What does not go together. */
 static int check_selection(const struct session_options *o, enum command command, const struct selection *s)
 {
@@ -344,7 +337,7 @@ static int check_selection(const struct session_options *o, enum command command
 		return usage("%s", "--all goes with --name, --cgroup or --unit");
 	if (several && !session)
 		return usage("%s", "--all and --children go with a session");
-	if (several && o->output && !is_directory(o->output))
+	if (several && o->output && !file_place_is_directory(o->output))
 		return usage("-o %s is no directory: with --all or --children each session has a dump of its own",
 		             o->output);
 	if (several && o->receipt)

@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/grow.h"
+#include "host/clocks.h"
 #include "process/live_thread.h"
 #include "process/permission.h"
 #include "process/proc_stat.h"
@@ -223,7 +224,7 @@ int target_open(struct target *t, pid_t pid, struct err *e)
 	/* It may be in an execve now, without memory. */
 	for (unsigned i = 0; i < IMAGE_LOOKS && !new.image[1]; i++) {
 		if (i > 0)
-			nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+			clock_pause(1000000);
 		image_of(&new, new.image);
 	}
 	*t = new;

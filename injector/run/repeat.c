@@ -14,7 +14,6 @@
 #include "sandbox/child.h"
 #include "recording/kept_dumps.h"
 #include "host/say.h"
-#include "host/schedule.h"
 #include "session/session_lock.h"
 #include "host/session_seed.h"
 #include "run/session_run.h"
@@ -25,6 +24,19 @@
 
 #define SHOW_NS 1000000000ull
 #define LONG_NS 1000000000000000ull
+
+uint64_t schedule_next(struct schedule *s, uint64_t now_ns, uint64_t *missed)
+{
+	uint64_t since_ns = now_ns > s->first_ns ? now_ns - s->first_ns : 0;
+	uint64_t next = since_ns / s->period_ns + 1;
+
+	/* A wait may end a moment early. */
+	if (next <= s->number)
+		next = s->number + 1;
+	*missed = next - s->number - 1;
+	s->number = next;
+	return s->first_ns + next * s->period_ns;
+}
 
 /* What a session leaves to its parent, in memory that both have. */
 struct left_result {

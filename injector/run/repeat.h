@@ -23,6 +23,15 @@
 #include "host/exit_status.h"
 #include "session/session.h"
 
+/* Times that are a period apart, counted from the first: what happens in between, and how long, moves none of them. */
+struct schedule {
+	uint64_t first_ns, period_ns; /* period_ns > 0 */
+	uint64_t number;              /* of the time that came last; the first one is 0 */
+};
+
+/* The first time after now, which becomes the last that came. *missed: how many have passed since the one before. */
+uint64_t schedule_next(struct schedule *s, uint64_t now_ns, uint64_t *missed);
+
 /* Each session is a process of its own, and so is the detach of one that was killed. EXIT_NOT_ATTACHED if none came
  * about, else the worst of theirs. */
 enum exit_status repeat_sessions(struct session *s);

@@ -6,18 +6,52 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "run/reports/long_wait.h"
 #include "base/cleanup.h"
 #include "host/say.h"
-#include "recording/other_folder.h"
 #include "touch/patches/target_dump.h"
+#include "files/file_place.h"
 
 #define NAMES_MAX 100u                      /* that are made for one second */
 #define STALL_NS 30000000000ull             /* for one copy */
 #define SHARED_UNCHANGED_NS 300000000000ull /* until the next one, of many sessions whose processes sample nothing */
+#define LEFT_BYTES (16u << 20)              /* of another folder */
+
+static bool has_room(const char *folder, uint64_t bytes)
+{
+	struct statvfs s;
+
+	return statvfs(folder, &s) == 0 && (uint64_t)s.f_bavail * s.f_frsize / 2 > bytes + LEFT_BYTES;
+}
+
+/*
+ * Where a dump finds room when its disk has none: the first of $TMPDIR, /var/tmp and /tmp that is on another file
+ * system than directory (a descriptor; -1: on any), may be written to, and has room for so many bytes and as many again
+ * for other programs. NULL: none.
+ */
+static const char *other_folder(int directory, uint64_t bytes)
+{
+	const char *const folders[] = { getenv("TMPDIR"), "/var/tmp", "/tmp" };
+	struct stat full, other;
+	bool known = directory >= 0 && fstat(directory, &full) == 0;
+
+	for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
+		if (folders[i] && folders[i][0] == '/' && stat(folders[i], &other) == 0 && S_ISDIR(other.st_mode) &&
+		    !(known && full.st_dev == other.st_dev) && access(folders[i], W_OK | X_OK) == 0 &&
+		    has_room(folders[i], bytes))
+			return folders[i];
+	return NULL;
+}
+
+/* Is this an error of a disk without room? */
+static bool other_folder_helps(int code)
+{
+	return code == ENOSPC || code == EDQUOT;
+}
 
 /* memattach.<comm>.<pid>.<YYYYMMDD-HHMMSS>.dump, with a number if there is one already; what does not belong into a
  * file name becomes '_'. */
@@ -37,20 +71,13 @@ static void make_name(const struct session *s, unsigned number, char *name, size
 	snprintf(name, size, "memattach.%s.%d.%s%s.dump", comm, s->target.pid, when, suffix);
 }
 
-static bool is_directory(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 /* path: of the file, or of the directory in which it gets a name; NULL: the current one. */
 static int create(const struct session *s, struct dump_file *file, const char *path, struct err *e)
 {
 	char name[128], full[sizeof file->path];
 	int rc = -EEXIST;
 
-	if (path && !is_directory(path))
+	if (path && !file_place_is_directory(path))
 		return dump_file_create(file, path, e);
 	for (unsigned i = 0; i < NAMES_MAX && rc == -EEXIST; i++) {
 		make_name(s, i, name, sizeof name);
@@ -64,10 +91,10 @@ static int create(const struct session *s, struct dump_file *file, const char *p
 
 int session_file_check(const struct session_options *options, struct err *e)
 {
-	if (options->output && options->every_ns && !is_directory(options->output))
+	if (options->output && options->every_ns && !file_place_is_directory(options->output))
 		return err_set(e, ENOTDIR, "-o %s is no directory: with --every each session has a dump of its own",
 		               options->output);
-	if (!options->output || is_directory(options->output) ||
+	if (!options->output || file_place_is_directory(options->output) ||
 	    faccessat(AT_FDCWD, options->output, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
 	return err_set(e, EEXIST, "%s exists; memattach never writes over a file, choose another name with -o",

@@ -8,7 +8,7 @@
  *     behind the displaced <-jump-- their copy, in the detour <-----------+
  *
  * A jump at an entry and the operands of the copied instructions reach 2 GiB, so each module that has hooked functions
- * gets an area near it (detour_place.h). The area is a mapping of the payload's file, so that what is left of one is
+ * gets an area near it (detour_place()). The area is a mapping of the payload's file, so that what is left of one is
  * seen by its file; its bytes are written by memattach.
  */
 #ifndef MEMATTACH_DETOURS_H
@@ -23,5 +23,18 @@ int detours_map(struct loan *l, int payload_fd, struct err *e) WARN_UNUSED;
 /* Areas of a session as its block names them that are mappings of the payload's file now: the others may be anything.
  */
 unsigned detours_list(const struct session *s, struct detour_area areas[SESSION_DETOUR_AREAS]);
+
+/*
+ * Where an area of detours may lie: within reach of jumps from and to every byte of its module, in the gap of the
+ * address space that is nearest below the module, else above it, and never where the heap or a stack grows to.
+ *
+ * The program's other threads go on while a place is chosen and taken, and the kernel gives them the highest gap that
+ * has room, which is often the same. So after a place was taken, the next one lies in a gap with more and more room,
+ * and that room is left above it.
+ *
+ * For a module in [start, end), bytes of whole pages, after `taken` places that were taken meanwhile. 0: there is
+ * none.
+ */
+uint64_t detour_place(const struct maps *maps, uint64_t start, uint64_t end, uint64_t bytes, unsigned taken);
 
 #endif

@@ -7,9 +7,20 @@
 #ifndef MEMATTACH_LOAN_H
 #define MEMATTACH_LOAN_H
 
-#include "touch/remote/pending_error.h"
 #include "session/session.h"
 #include "touch/threads/stop_all.h"
+#include "elf/libc.h"
+#include "touch/remote/remote.h"
+
+/*
+ * What dlerror() would still tell the borrowed thread. dlopen, dlsym and dlclose clear it, so the thread's pointer to
+ * it is taken away before the first of them and put back after the last. If memattach dies in between, the message is
+ * lost. glibc from 2.34 on; musl's calls clear nothing.
+ */
+struct pending_error {
+	uint64_t address; /* of the thread's pointer, 0: nothing is pending, or unknown */
+	int row;          /* of the table of changes */
+};
 
 struct loan {
 	struct session *s;

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "recording/kept_dumps.h"
-#include "host/schedule.h"
+#include "run/repeat.h"
 #include "host/session_seed.h"
 
 #define SECOND 1000000000ull

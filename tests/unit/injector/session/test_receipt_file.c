@@ -13,7 +13,6 @@
 
 #include "base/printable.h"
 #include "session/receipt.h"
-#include "session/receipt_file.h"
 #include "host/say.h"
 
 #define ROUNDS 20000

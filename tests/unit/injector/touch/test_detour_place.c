@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "touch/patches/detour_place.h"
+#include "touch/patches/detours.h"
 
 #define MODULE 0x7f0000000000ull
 #define MODULE_END 0x7f0000200000ull

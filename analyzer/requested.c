@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-#include "forms/requested_report.h"
+#include "requested.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "dump/dump_reader.h"
-#include "stats/estimate.h"
-#include "forms/outputs.h"
 #include "base/printable.h"
 #include "debug_info/debug_package.h"
+#include "dump/dump_reader.h"
+#include "forms/outputs.h"
+#include "live/live_view.h"
 #include "report/report.h"
 #include "report_request.h"
 #include "sandbox/rights.h"
+#include "stats/estimate.h"
+#include "symbols/given_files.h"
+#include "view_request.h"
 
 enum { EXIT_WHOLE = 0, EXIT_PARTIAL = 1, EXIT_UNREADABLE = 2 };
 
@@ -77,4 +81,22 @@ int requested_report_main(int argc, char **argv)
 	}
 	outputs_done(&outputs);
 	return status;
+}
+
+int requested_view_main(int argc, char **argv, bool colour)
+{
+	static struct given_files given;
+	struct report_options report = { .confidence = ESTIMATE_CONFIDENCE };
+	const struct live_options options = { .fd = VIEW_REQUEST_DUMP, .report = &report, .colour = colour };
+	struct err e = { 0 };
+
+	if (argc != 3 || strcmp(argv[0], VIEW_REQUEST_VERSION) != 0)
+		return VIEW_REQUEST_UNKNOWN;
+	if (rights_drop_to_view())
+		return REQUEST_NOT_DROPPED;
+	report.symbols = strcmp(argv[2], VIEW_REQUEST_NO_NAMES) != 0;
+	given_files_take(&given, atoi(argv[1]), argv[2]);
+	report.search.given = &given;
+	report.search.files = given_files_descriptors(&given);
+	return live_run(&options, &e) ? complain("memanalyze", &e, EXIT_UNREADABLE) : 0;
 }
