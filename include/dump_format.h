@@ -19,6 +19,7 @@
  *   DUMP_REGION_JAVA         arena of Java methods and frames (written by memattach)
  *   DUMP_REGION_MEMORY       arena of what the resident memory was (written by memattach)
  *   DUMP_REGION_BLOCKS       arena of what blocks are that are live at the end (written by memattach)
+ *   DUMP_REGION_USAGE        arena of how much was resident meanwhile (written by memattach)
  *   DUMP_REGION_SYMBOLS      names of the frames              (appended to the file when the session has ended)
  *
  * Hash tables grow by levels: when the youngest level fills up, memattach publishes another of at least twice the
@@ -109,6 +110,7 @@ enum dump_region_kind {
 	DUMP_REGION_JAVA = 11,
 	DUMP_REGION_MEMORY = 12,
 	DUMP_REGION_BLOCKS = 13,
+	DUMP_REGION_USAGE = 14,
 };
 
 struct dump_region {
@@ -234,8 +236,8 @@ struct dump_live_record {
 #define DUMP_INDEX_REFERENCE(word) ((uint32_t)(word))
 #define DUMP_INDEX_CHECK(word) ((uint32_t)((word) >> 32))
 
-/* A region of kind STACKS, MODULES, THREADS, NOTES, RATES, PATHS, JAVA, MEMORY or BLOCKS starts with this, then records
- * follow, each aligned to 16. */
+/* A region of kind STACKS, MODULES, THREADS, NOTES, RATES, PATHS, JAVA, MEMORY, BLOCKS or USAGE starts with this, then
+ * records follow, each aligned to 16. */
 struct dump_arena {
 	uint64_t used; /* (atomic) bytes handed out after this header; may exceed the room: then the arena is full */
 	uint64_t reserved_[7];

@@ -60,6 +60,21 @@ struct dump_look {
 #define DUMP_MEMORY_NAME_MAX 160u /* with its NUL */
 
 /*
+ * A record of a region of kind USAGE: what was resident at a moment of the session, without what memattach has there.
+ * Kinds are told apart by a look; in between the kernel's sums are in ANONYMOUS, FILES and SHARED.
+ */
+#define DUMP_USAGE_PARTS 24u
+struct dump_usage {
+	uint32_t bytes;         /* of this record, released last; 0 ends the arena */
+	uint32_t flags;         /* DUMP_LOOK_…, and DUMP_USAGE_LOOK */
+	uint64_t stamp;
+	uint64_t rss;           /* bytes */
+	uint64_t swapped;
+	uint64_t parts[DUMP_USAGE_PARTS]; /* resident bytes, by enum dump_memory_kind */
+};
+#define DUMP_USAGE_LOOK (1u << 16) /* it is of a look */
+
+/*
  * dump_live_record.flags, in dumps that end with a look: how much of the block was there then, in hundredths of its
  * bytes; 0: not looked at.
  */
@@ -70,5 +85,7 @@ struct dump_look {
 
 _Static_assert(sizeof(struct dump_memory) == 32, "dump_memory");
 _Static_assert(sizeof(struct dump_look) == 32, "dump_look");
+_Static_assert(sizeof(struct dump_usage) == 224, "dump_usage");
+_Static_assert(DUMP_MEMORY_KINDS <= DUMP_USAGE_PARTS, "dump_usage.parts");
 
 #endif

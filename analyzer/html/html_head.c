@@ -17,8 +17,9 @@
 #include "report/unseen.h"
 
 #define TEXT_ROWS 20u
-#define LEAKS_PART 4u  /* of the bytes of a grouping is for leaks */
-#define RATES_MAX 500u /* changes of the rate; a dump may claim any number */
+#define LEAKS_PART 4u     /* of the bytes of a grouping is for leaks */
+#define USAGE_POINTS 300u /* moments at which it is told what was resident */
+#define RATES_MAX 500u    /* changes of the rate; a dump may claim any number */
 
 /* One of the parts that take nothing else. */
 static int put_part(struct json *j, const char *name, const struct report *r, void (*part)(const struct text *))
@@ -141,6 +142,41 @@ static void put_timeline(struct json *j, const struct report *r)
 	json_array_end(j);
 }
 
+/* "usage": names of the kinds that there are, and of each moment its second, whether kinds are told apart, all that
+ * is resident, and each kind. */
+static void put_usage(struct json *j, const struct usage *usage)
+{
+	bool there[DUMP_MEMORY_KINDS] = { false };
+
+	if (!usage->count)
+		return;
+	for (size_t i = 0; i < usage->count; i++)
+		for (int k = 1; k < DUMP_MEMORY_KINDS; k++)
+			there[k] |= usage->list[i].is_look && usage->list[i].parts[k] > 0;
+	json_array_line(j, "usage");
+	json_array(j, NULL);
+	for (int k = 1; k < DUMP_MEMORY_KINDS; k++)
+		if (there[k])
+			json_string(j, NULL, resident_kind_name((enum dump_memory_kind)k));
+	json_array_end(j);
+	json_array(j, NULL);
+	for (size_t i = 0; i < usage->count; i++) {
+		const struct usage_point *point = &usage->list[i];
+		if (!usage_shows(usage, i, USAGE_POINTS))
+			continue;
+		json_array_line(j, NULL);
+		json_estimate(j, NULL, point->seconds);
+		json_unsigned(j, NULL, point->is_look);
+		json_estimate(j, NULL, point->rss);
+		for (int k = 1; k < DUMP_MEMORY_KINDS && point->is_look; k++)
+			if (there[k])
+				json_estimate(j, NULL, point->parts[k]);
+		json_array_end(j);
+	}
+	json_array_end(j);
+	json_array_end(j);
+}
+
 /* Of one session, in seconds as the clock on the wall here counts them. */
 static void put_start(struct json *j, const struct report *r)
 {
@@ -177,6 +213,7 @@ int html_head(const struct report *r, const char *name, size_t table, const char
 		json_number(j, "at", (double)r->options.at_ns / 1e9);
 	put_figures(j, r);
 	put_timeline(j, r);
+	put_usage(j, &r->usage);
 	int s = put_texts(j, r, name);
 	s = s ?: html_table(r, table, j);
 	s = s ?: html_leaks(r, table / LEAKS_PART, j);

@@ -8,7 +8,7 @@
 
 #include "dump/dump_reader.h"
 #include "input/labels.h"
-#include "input/memory_growth.h"
+#include "input/memory/memory_growth.h"
 
 /* A change of the rate. */
 struct recorded_rate {

@@ -116,6 +116,27 @@ void json_machine(struct json *j, const struct report *r)
 	json_array_end(j);
 }
 
+/* What was resident, at moments of its own. */
+static void put_usage(struct json *j, const struct usage *usage)
+{
+	json_array(j, "resident_timeline");
+	for (size_t i = 0; i < usage->count; i++) {
+		const struct usage_point *point = &usage->list[i];
+		json_object(j, NULL);
+		json_number(j, "seconds", point->seconds);
+		json_bool(j, "looked_at", point->is_look);
+		json_number(j, "resident", point->rss);
+		json_number(j, "swapped", point->swapped);
+		json_object(j, "parts");
+		for (int k = 1; k < DUMP_MEMORY_KINDS; k++)
+			if (point->parts[k] > 0)
+				json_number(j, resident_kind_name((enum dump_memory_kind)k), point->parts[k]);
+		json_object_end(j);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
 void json_timeline(struct json *j, const struct report *r)
 {
 	if (!r->options.timeline)
@@ -138,4 +159,5 @@ void json_timeline(struct json *j, const struct report *r)
 		json_object_end(j);
 	}
 	json_array_end(j);
+	put_usage(j, &r->usage);
 }

@@ -478,6 +478,8 @@ static int read_views(struct build *b, struct sample_options *options)
 	}
 	if (!s && moments)
 		s = read_timeline(b, moments, &r->timeline, spans, HALF_NONE);
+	if (!s && moments && !r->usage.count)
+		s = usage_read(&r->usage, b->dump);
 	return s ?: samples_read(&b->samples, b->dump, options);
 }
 

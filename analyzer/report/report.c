@@ -525,6 +525,7 @@ void report_done(struct report *r)
 	for (unsigned i = 0; i < SESSION_KINDS; i++)
 		groups_done(&r->session_groups[i]);
 	groups_done(&r->threads);
+	usage_done(&r->usage);
 	for (int kind = 0; kind < LABEL_KINDS; kind++)
 		groups_done(&r->labels[kind]);
 	map_done(&r->shared_places);

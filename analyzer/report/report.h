@@ -24,6 +24,7 @@
 #include "dumps/machine.h"
 #include "input/progress.h"
 #include "input/recorded_session.h"
+#include "input/memory/usage.h"
 #include "input/rows.h"
 #include "stats/spans.h"
 #include "input/stack_threads.h"
@@ -188,7 +189,8 @@ struct report {
 	bool same_session;    /* the pair is two states of one session: blocks in both cancel out */
 	bool past_unknown;    /* the history has dropped what --at or --since would need */
 	bool whole;           /* nothing of the files was left out */
-	struct timeline timeline;           /* if options ask for it */
+	struct timeline timeline;           /* if options ask for it, */
+	struct usage usage;                 /* with it, what was resident */
 	struct spans spans;                 /* with it, for outputs that show it beside the stacks of the end */
 	struct stack_threads stack_threads; /* if options ask for it */
 	struct report_times times;          /* if options ask for it */

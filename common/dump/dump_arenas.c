@@ -261,3 +261,23 @@ int dump_each_block(struct dump *dump, const struct dump_block_visitor *visitor)
 	return each_arena_record(dump, DUMP_REGION_BLOCKS, sizeof(struct dump_block_name), DUMP_SKIP_block, visit_block,
 	                         &v);
 }
+
+struct usage_visit {
+	int (*fn)(void *arg, const struct dump_usage *usage);
+	void *arg;
+};
+
+static int visit_usage(void *arg, char *record, uint32_t bytes)
+{
+	const struct usage_visit *v = arg;
+
+	(void)bytes;
+	return v->fn(v->arg, (const struct dump_usage *)(const void *)record);
+}
+
+int dump_each_usage(struct dump *dump, int (*fn)(void *arg, const struct dump_usage *usage), void *arg)
+{
+	struct usage_visit v = { fn, arg };
+
+	return each_arena_record(dump, DUMP_REGION_USAGE, sizeof(struct dump_usage), DUMP_SKIP_usage, visit_usage, &v);
+}

@@ -41,7 +41,8 @@ struct dump;
 	X(path, "entries of sys.path that cannot be read")                                                             \
 	X(java, "names of Java methods that cannot be read")                                                           \
 	X(memory, "rows of what the memory is that cannot be read")                                                    \
-	X(block, "lists of what blocks are that cannot be read")
+	X(block, "lists of what blocks are that cannot be read")                                                       \
+	X(usage, "records of how much was resident that cannot be read")
 
 #define DUMP_SKIP_ENUM_(name, text) DUMP_SKIP_##name,
 enum dump_skip { DUMP_SKIP_LIST(DUMP_SKIP_ENUM_) DUMP_SKIP_COUNT };
@@ -121,6 +122,7 @@ struct dump_memory_visitor {
 	void *arg;
 };
 int dump_each_memory(struct dump *dump, const struct dump_memory_visitor *visitor);
+int dump_each_usage(struct dump *dump, int (*fn)(void *arg, const struct dump_usage *usage), void *arg);
 /* Of the region BLOCKS: texts end within the record, and with it at the latest; sources are known ones; ids and
  * addresses are anything. */
 struct dump_block_visitor {

@@ -73,7 +73,8 @@ static bool has_arena(uint32_t kind)
 {
 	return kind == DUMP_REGION_STACKS || kind == DUMP_REGION_MODULES || kind == DUMP_REGION_THREADS ||
 	       kind == DUMP_REGION_NOTES || kind == DUMP_REGION_RATES || kind == DUMP_REGION_PATHS ||
-	       kind == DUMP_REGION_JAVA || kind == DUMP_REGION_MEMORY || kind == DUMP_REGION_BLOCKS;
+	       kind == DUMP_REGION_JAVA || kind == DUMP_REGION_MEMORY || kind == DUMP_REGION_BLOCKS ||
+	       kind == DUMP_REGION_USAGE;
 }
 
 int dump_writer_add_region(struct dump_writer *w, uint32_t kind, uint64_t bytes, uint64_t entries, struct err *e)
@@ -159,7 +160,7 @@ static int add_first_regions(struct dump_writer *w, struct err *e)
 /* Of another arena of a kind that is full; all kinds have a first one but these. */
 static uint64_t next_arena_bytes(uint32_t kind, uint64_t last_bytes)
 {
-	const bool grows = kind == DUMP_REGION_JAVA || kind == DUMP_REGION_BLOCKS;
+	const bool grows = kind == DUMP_REGION_JAVA || kind == DUMP_REGION_BLOCKS || kind == DUMP_REGION_USAGE;
 
 	if (grows && last_bytes && last_bytes < JAVA_BYTES_MAX)
 		return 2 * last_bytes;

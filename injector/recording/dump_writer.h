@@ -54,7 +54,7 @@ struct dump_writer {
 	bool live_full, stacks_full, index_full, history_full; /* that can grow no more, … */
 	uint64_t short_until_ns; /* … or, if it is not 0, not until then, because memory was short; CLOCK_MONOTONIC */
 	bool said_short;
-	struct writer_arena arenas[DUMP_REGION_BLOCKS + 1];
+	struct writer_arena arenas[DUMP_REGION_USAGE + 1];
 	struct writer_module *modules;
 	size_t module_count;
 	struct thinning *thinnings; /* as recorded */
@@ -122,6 +122,8 @@ int dump_writer_path(struct dump_writer *w, const char *text, struct err *e) WAR
 int dump_writer_memory(struct dump_writer *w, const struct dump_memory *row, const char *name,
                        struct err *e) WARN_UNUSED;
 int dump_writer_look(struct dump_writer *w, const struct dump_look *look, const char *text, struct err *e) WARN_UNUSED;
+/* What was resident at a moment of the session. */
+int dump_writer_usage(struct dump_writer *w, const struct dump_usage *usage, struct err *e) WARN_UNUSED;
 /* Of what blocks are: a name, and some blocks that have names already; at last the look, with its text. */
 int dump_writer_block_name(struct dump_writer *w, const struct dump_block_name *name, const char *text,
                            struct err *e) WARN_UNUSED;

@@ -129,6 +129,13 @@ int dump_writer_look(struct dump_writer *w, const struct dump_look *look, const 
 	return add_record(w, DUMP_REGION_MEMORY, (struct record_part){ look, sizeof *look }, cut, &offset, e);
 }
 
+int dump_writer_usage(struct dump_writer *w, const struct dump_usage *usage, struct err *e)
+{
+	uint64_t offset;
+
+	return add_record(w, DUMP_REGION_USAGE, (struct record_part){ usage, sizeof *usage }, NULL, &offset, e);
+}
+
 int dump_writer_block_name(struct dump_writer *w, const struct dump_block_name *name, const char *text, struct err *e)
 {
 	uint64_t offset;

@@ -98,6 +98,14 @@ static void make_eventful(struct dump_builder *b)
 	h->counters[0][DUMP_COUNTER_frees_missed] = 4;
 	h->counters[0][DUMP_COUNTER_stacks_deep] = 40;
 	h->counters[0][DUMP_COUNTER_samples_thinned] = 11;
+	const uint64_t start = h->clock_start.stamp;
+	for (uint64_t i = 1; i < 25; i++) {
+		struct dump_usage *usage =
+			dump_builder_usage(b, start + i * 3000000000, i % 3 ? 0 : DUMP_USAGE_LOOK, (50 + i) << 20);
+		usage->parts[DUMP_MEMORY_LIVE] = 30 << 20;
+		usage->parts[DUMP_MEMORY_FREED] = i << 20;
+		usage->parts[DUMP_MEMORY_FILES] = 20 << 20;
+	}
 }
 
 /* The same with all that its memory may have been. */

@@ -143,6 +143,10 @@ static const struct field label_fields[] = {
 	FIELD(dump_block_list, blocks[0].type),
 	FIELD(dump_block_list, blocks[1].holder),
 };
+static const struct field usage_fields[] = {
+	FIELD(dump_usage, bytes), FIELD(dump_usage, flags),    FIELD(dump_usage, stamp),
+	FIELD(dump_usage, rss),   FIELD(dump_usage, parts[1]), FIELD(dump_usage, parts[23]),
+};
 static const struct field rate_fields[] = {
 	FIELD(dump_rate_change, bytes),         FIELD(dump_rate_change, reason),
 	FIELD(dump_rate_change, stamp),         FIELD(dump_rate_change, old_bytes),
@@ -357,6 +361,7 @@ static const struct arena_kind arena_kinds[] = {
 	{ DUMP_REGION_JAVA, offsetof(struct dump_java_method, text), java_fields, COUNT(java_fields) },
 	{ DUMP_REGION_MEMORY, offsetof(struct dump_memory, name), memory_fields, COUNT(memory_fields) },
 	{ DUMP_REGION_BLOCKS, offsetof(struct dump_block_name, text), label_fields, COUNT(label_fields) },
+	{ DUMP_REGION_USAGE, 0, usage_fields, COUNT(usage_fields) },
 };
 
 /* One of the first 64 records of an arena, or its header. */

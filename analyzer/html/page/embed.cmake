@@ -4,7 +4,7 @@
 cmake_minimum_required(VERSION 3.20)
 set(SCRIPTS figures model flame paint table timeline leaks page)
 set(MACHINE_SCRIPTS machine) # only in the report of a folder
-set(SCRIPT_BYTES_MAX 32768)
+set(SCRIPT_BYTES_MAX 34816)
 set(MACHINE_SCRIPT_BYTES_MAX 6144)
 
 # base64(VALUE OUT): of a SHA-256 in hexadecimal, which has 64 digits: 21 groups of three, and one.
@@ -32,6 +32,7 @@ set(NAMES
   readSpan isDark fastest describe oldValue tellMoment groupOf fitText isAbove zoomStep hatching restOf rootOf
   nodeAt colour missing unsure tailOf tails merge interval noSum sumOf widthOf isLive reader columns groupsBy
   drawTable drawHead choose chosen standard kinds element layout strong share
+  drawUsage mostUsed kindHue usedAt upTo scaled
   makeLeaks leadTo ratio oldest unseen exactly shortName labelOf sandwich clock quiet)
 
 # shorten(CODE OUT)

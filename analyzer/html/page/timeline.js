@@ -1,6 +1,6 @@
 // Live bytes over time, as a band, and below how fast was allocated.
 
-const HIGH = 230, LOW = 90, LEFT = 74, GAP = 34;
+const HIGH = 230, LOW = 90, LEFT = 74, GAP = 34, USED = 120;
 
 const times = $('times');
 
@@ -10,7 +10,7 @@ function steps(most) {
 }
 
 function drawTimeline(span) {
-	const points = head.timeline, dark = isDark(), [pen, width] = prepare(times, HIGH + LOW + 2 * GAP);
+	const points = head.timeline, dark = isDark(), [pen, width] = prepare(times, HIGH + LOW + 2 * GAP + (head.usage ? USED + GAP + 12 : 0));
 	if (!points.length)
 		return;
 	const end = points[points.length - 1][0] || 1, live = Math.max(...points.map(p => p[3]), 1);
@@ -85,7 +85,51 @@ function drawTimeline(span) {
 		pen.fillStyle = text;
 	}
 	pen.fillText('allocated per second', LEFT + 6, HIGH + GAP - 4);
+	if (head.usage)
+		drawUsage(pen, x, foot + GAP + 12, at => scale(steps(mostUsed()), at, v => amount(v, true)), text);
 	times.pointAt = left => points.findIndex(p => x(p[0]) >= left);
+}
+
+const mostUsed = () => Math.max(...head.usage[1].map(p => p[2]));
+const kindHue = i => `hsl(${(i * 137 + 210) % 360} 45% 55% / .6)`;
+
+// What was resident: bands of kinds where looks told them apart, and the line of all of it.
+function drawUsage(pen, x, top, scaled, text) {
+	const [kinds, points] = head.usage, looks = points.filter(p => p[1]), y = v => top + USED * (1 - v / (mostUsed() || 1));
+	scaled(y);
+	const upTo = (p, k) => p.slice(3, 4 + k).reduce((a, b) => a + b, 0);
+	pen.setLineDash([]);
+	kinds.forEach((kind, k) => {
+		pen.fillStyle = kindHue(k);
+		pen.beginPath();
+		looks.forEach(p => pen.lineTo(x(p[0]), y(upTo(p, k))));
+		[...looks].reverse().forEach(p => pen.lineTo(x(p[0]), y(upTo(p, k - 1))));
+		pen.fill();
+	});
+	pen.strokeStyle = text;
+	pen.beginPath();
+	points.forEach(p => pen.lineTo(x(p[0]), y(p[2])));
+	pen.stroke();
+	let left = LEFT + 6;
+	pen.textAlign = 'left';
+	pen.fillStyle = text;
+	pen.fillText('resident:', left, top - 6);
+	left += pen.measureText('resident: ').width;
+	kinds.forEach((kind, k) => {
+		if (!looks.some(p => p[3 + k] > mostUsed() / 50))
+			return;
+		pen.fillStyle = kindHue(k);
+		pen.fillRect(left, top - 10, 9, 9);
+		pen.fillStyle = text;
+		pen.fillText(kind, left + 12, top - 6);
+		left += pen.measureText(kind).width + 24;
+	});
+}
+
+function usedAt(seconds) {
+	const [kinds, points] = head.usage, near = list => list.reduce((a, b) => Math.abs(b[0] - seconds) < Math.abs(a[0] - seconds) ? b : a);
+	const p = near(points), looks = points.filter(p => p[1]), told = looks.length ? near(looks) : [];
+	return `; resident ${amount(p[2], true)}` + kinds.map((kind, k) => told[3 + k] > p[2] / 100 ? `, ${kind} ${amount(told[3 + k], true)}` : '').join('');
 }
 
 // Of the day, where the report was written.
@@ -95,7 +139,7 @@ function tellMoment(target, i) {
 	const p = head.timeline[i], before = i ? head.timeline[i - 1][0] : 0, part = p[0] - before || 1;
 	target.textContent = `at ${+p[0].toPrecision(4)} s${clock(p[0])}: ${amount(p[1], true)} live (${range({ low: p[2], high: p[3] }, true)}); ` +
 		`allocated ${amount(p[4] / part, true)}/s (${range({ low: p[5] / part, high: p[6] / part }, true)})` +
-		(p[7] ? '; incomplete: the history does not reach back so far' : '');
+		(p[7] ? '; incomplete: the history does not reach back so far' : '') + (head.usage ? usedAt(p[0]) : '');
 }
 
 const spanStep = +$('spans').dataset.step;

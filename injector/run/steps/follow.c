@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "run/steps/inspect.h"
 #include "run/steps/java_session.h"
+#include "run/steps/memory_usage.h"
 #include "process/proc_stat.h"
 #include "run/reports/live_child.h"
 #include "session/payload_place.h"
@@ -54,6 +55,7 @@ struct follower {
 	int signals, stops, timer;
 	uint64_t next_renewal_ns, next_modules_ns, next_threads_ns, next_rate_control_ns, next_thinning_ns,
 		next_python_ns, fast_until_ns, quiet_from_ns;
+	struct memory_usage usage;
 	uint64_t tick_ns;
 	uint64_t taken;   /* samples, at the last tick */
 	uint64_t cpu_ns;  /* of the process, at the last tick that was idle */
@@ -306,6 +308,7 @@ static int tick(struct follower *f, enum session_end *end, struct err *e)
 		rate_control_note_cost(s);
 		status_line_show(s);
 	}
+	memory_usage_tick(&f->usage, s, now);
 	if (now >= f->next_rate_control_ns) {
 		rate_control_poll(s);
 		f->next_rate_control_ns = governor_next_poll(&s->recording.governor, now);
@@ -391,6 +394,7 @@ int follow_session(struct session *s, enum session_end *end, int *detail, struct
 	int rc = set_timer(&f, TICK_FAST_NS, e);
 	rc = rc ?: session_entries_watch(s, &f.watched, e);
 	rc = rc ?: follow(&f, end, detail, e);
+	memory_usage_end(&f.usage);
 	if (rc < 0 && !target_alive(&s->target)) { /* what could not be read may be another's who has its number */
 		*end = how_it_ended(s, detail);
 		rc = 0;

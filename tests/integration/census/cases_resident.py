@@ -10,7 +10,7 @@ import time
 
 from harness import PATIENCE, Session, Skip, Victim, case, check_receipt
 from procfs import describe, read_text
-from reports import analyze, analyze_text
+from reports import analyze, analyze_text, until
 
 MIB = 1 << 20
 FIRST_LINES = 10
@@ -231,6 +231,33 @@ def resident_memory_of_a_reservation(context):
     assert 20 * MIB <= part["growth_bytes"] <= 24 * MIB, report["resident"]  # in pages of at most 2 MiB
     victim.process.stdin.close()
     assert victim.process.wait(PATIENCE) == 0
+
+
+@case()
+def resident_memory_meanwhile(context):
+    """While a session lasts its dump tells what is resident, by kind, without what memattach has there: live, then freed and kept, then shared."""
+    victim = Victim(context, "memory_kinds")
+    session = Session(context, victim.pid)
+
+    def await_look(kind, least):
+        def holds(_):
+            points = analyze(context, session.dump, "--timeline")["resident_timeline"]
+            return any(point["looked_at"] and point["parts"].get(kind, 0) >= least * MIB for point in points)
+        until(context, session, kind, holds)
+
+    tell(victim, "live 60")
+    await_look("malloc-live", 58)
+    tell(victim, "freed 100")
+    await_look("malloc-freed", 95)
+    tell(victim, "memfd 40")
+    await_look("shared", 40)
+    check_receipt(session.stop(), victim.pid)
+    points = [point for point in analyze(context, session.dump, "--timeline")["resident_timeline"] if point["looked_at"]]
+    assert all(abs(sum(point["parts"].values()) - point["resident"]) <= 2 * MIB for point in points), points
+    assert all(point["parts"].get("shared", 0) <= 41 * MIB for point in points), points
+    assert 198 * MIB <= points[-1]["resident"] <= 206 * MIB and points[0]["resident"] < 20 * MIB, points
+    assert [point["seconds"] for point in points] == sorted({point["seconds"] for point in points})
+    victim.finish_by_stdin()
 
 
 @case()

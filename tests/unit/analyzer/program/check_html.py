@@ -170,6 +170,23 @@ class Checks:
                 same([gone["live_bytes"][0] + kept["live_bytes"][0]], [kept["allocated_bytes"][0]], (seed, "kept and gone"))
                 assert not shown("span=139-60") and not shown("span=1") and not shown("")
 
+    def check_usage(self):
+        """What was resident is drawn below the timeline, with its kinds, and told at the mouse, as the dump has it."""
+        file = self.written(self.seeds[0])
+        kinds, points = Page(file).head["usage"]
+        told = self.report("--timeline", self.seeds[0])["resident_timeline"]
+        assert kinds == ["malloc-live", "malloc-freed", "files"] and len(points) == len(told) == 24, (kinds, points)
+        for point, expected in zip(points, told):
+            assert point[1] == expected["looked_at"] and point[2] == expected["resident"], (point, expected)
+            assert point[3:] == [expected["parts"][kind] for kind in kinds] * expected["looked_at"], (point, expected)
+        with Driven(self.browser, file, "tab=timeline") as page:
+            left, top, width, height = (page.value(f"document.getElementById('times').getBoundingClientRect().{side}") for side in ("left", "top", "width", "height"))
+            colours = page.value("(() => { const c = document.getElementById('times'), k = c.width / c.clientWidth, at = y => [...c.getContext('2d').getImageData("
+                                 "c.width / 2, y * k, 1, 1).data].join(' '); return new Set([10, 35, 60, 90].map(y => at(c.clientHeight - 30 - y))).size; })()")
+            assert colours >= 3, colours  # files, freed, live and none, or two of them the same where a line is
+            page.mouse("Moved", left + width / 2, top + height - 60)
+            page.until("/; resident [0-9.]+ MiB, malloc-live 30\\.0 MiB, malloc-freed [0-9.]+ MiB, files 20\\.0 MiB/.test(document.body.textContent)")
+
     def check_brush(self):
         """A span is drawn by mouse, by finger and by keys, and taken back by a click, the button and Escape."""
         with Driven(self.browser, self.written(self.seeds[0]), "tab=timeline") as page:

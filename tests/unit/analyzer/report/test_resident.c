@@ -461,6 +461,44 @@ static void test_blocks_by_residency(void **state)
 	}
 }
 
+/* Moments go forward; a look tells kinds apart, others do not. */
+static void test_what_was_resident_meanwhile(void **state)
+{
+	static const struct {
+		double at;
+		bool is_look, kept;
+	} moments[] = {
+		{ 1, true, true }, { 2, false, true }, { 1.5, true, false }, { 2, true, false }, { 4, true, true }
+	};
+	struct dump_builder b;
+	struct report r;
+	size_t kept = 0;
+
+	(void)state;
+	build(&b, 1);
+	for (size_t i = 0; i < sizeof moments / sizeof *moments; i++) {
+		struct dump_usage *usage = dump_builder_usage(&b, START + (uint64_t)(moments[i].at * (double)SECOND),
+		                                              moments[i].is_look ? DUMP_USAGE_LOOK : 0, i * MIB);
+		usage->parts[DUMP_MEMORY_LIVE] = UINT64_MAX;
+	}
+	make(&r, &b, (struct report_options){ .timeline = 7 });
+	for (size_t i = 0; i < sizeof moments / sizeof *moments; i++)
+		if (moments[i].kept) {
+			const struct usage_point *point = &r.usage.list[kept++];
+			assert_true(fabs(point->seconds - moments[i].at) < 1e-3 &&
+			            point->is_look == moments[i].is_look);
+			assert_true(point->rss == (double)(i * MIB) && point->parts[DUMP_MEMORY_LIVE] > 1e19);
+		}
+	assert_int_equal(r.usage.count, kept);
+	assert_says(json_of(&r), "\"malloc-live\":");
+	/* Of two that follow each other the look is shown. */
+	assert_true(usage_shows(&r.usage, 0, 2) && !usage_shows(&r.usage, 1, 2) && usage_shows(&r.usage, 2, 2));
+	for (size_t i = 0; i < kept; i++)
+		assert_true(usage_shows(&r.usage, i, kept));
+	report_done(&r);
+	dump_builder_done(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -476,6 +514,7 @@ int main(void)
 		cmocka_unit_test(test_sums_of_allocators),
 		cmocka_unit_test(test_sums_of_processes),
 		cmocka_unit_test(test_blocks_by_residency),
+		cmocka_unit_test(test_what_was_resident_meanwhile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -329,6 +329,17 @@ void dump_builder_look(struct dump_builder *b, uint16_t moment, uint64_t rss, ui
 	look->flags = flags;
 }
 
+struct dump_usage *dump_builder_usage(struct dump_builder *b, uint64_t stamp, uint32_t flags, uint64_t rss)
+{
+	const struct dump_header *h = dump_builder_header(b);
+
+	if (h->regions[h->region_count - 1].kind != DUMP_REGION_USAGE)
+		dump_builder_add(b, DUMP_REGION_USAGE, 1 << 16, 0);
+	struct dump_usage *usage = arena_take(b, DUMP_REGION_USAGE, sizeof *usage);
+	*usage = (struct dump_usage){ .bytes = sizeof *usage, .flags = flags, .stamp = stamp, .rss = rss };
+	return usage;
+}
+
 /* The record of a name and that of a look have their text at the same place. */
 static struct dump_block_name *block_take(struct dump_builder *b, uint16_t kind, size_t more)
 {

@@ -61,6 +61,8 @@ struct dump_java_calls *dump_builder_java_calls(struct dump_builder *b, uint64_t
 /* A row of what its memory is, and the end of a look; the first one makes the region. */
 void dump_builder_memory(struct dump_builder *b, uint16_t moment, uint16_t kind, uint64_t resident, const char *name);
 void dump_builder_look(struct dump_builder *b, uint16_t moment, uint64_t rss, uint64_t flags, const char *text);
+/* What was resident at a moment; the first one makes the region. */
+struct dump_usage *dump_builder_usage(struct dump_builder *b, uint64_t stamp, uint32_t flags, uint64_t rss);
 /* A type or holder, a block that has them (ids), and the end of that; the first one makes the region. */
 void dump_builder_block_name(struct dump_builder *b, uint16_t kind, uint16_t source, uint32_t id, const char *text);
 void dump_builder_block(struct dump_builder *b, uint64_t address, uint32_t type, uint32_t holder);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "input/memory_growth.h"
+#include "input/memory/memory_growth.h"
 
 #include <math.h>
 #include <stdio.h>
