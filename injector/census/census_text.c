@@ -293,9 +293,10 @@ static void put_next(const struct printing *p, const struct summary *s)
 
 	const uint64_t freed = census_freed(p->census), trim = p->census->heap.figures.trim;
 
-	if (kind == SUMMARY_MALLOC && freed >= p->census->heap.figures.live && trim >= freed / 2)
+	if (kind == SUMMARY_MALLOC && freed && freed >= p->census->heap.figures.live && trim >= freed / 2)
 		printf("Next: malloc_trim(0), which the program has to call, returns it to the system.\n");
-	else if (kind == SUMMARY_MALLOC && freed >= p->census->heap.figures.live && p->view->by != CENSUS_BY_SIZE)
+	else if (kind == SUMMARY_MALLOC && freed && freed >= p->census->heap.figures.live &&
+	         p->view->by != CENSUS_BY_SIZE)
 		printf("Next: memattach --census --by size %d (which blocks keep pages)\n", pid);
 	else if (!p->view->before)
 		printf("Next: memattach --census --for 1m %d (does it grow?)\n", pid);

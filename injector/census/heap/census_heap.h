@@ -4,7 +4,7 @@
 #define MEMATTACH_CENSUS_HEAP_H
 
 #include "census/heap/anonymous_blocks.h"
-#include "census/heap/other_heap.h"
+#include "census/allocators/other_heap.h"
 #include "process/target.h"
 
 struct census_heap {

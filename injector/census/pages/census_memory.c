@@ -60,7 +60,7 @@ static bool read_file(struct census_memory *m, uint64_t page, void *buffer)
 /* Reads a page, and some behind it where the one in front of it was read: who goes on saves calls. */
 static bool read_pages(struct census_memory *m, uint64_t page, size_t slot)
 {
-	const bool goes_on = slot && m->cached[slot - 1] == page - CENSUS_PAGE + 1 &&
+	const bool goes_on = !m->scattered && slot && m->cached[slot - 1] == page - CENSUS_PAGE + 1 &&
 	                     slot + AHEAD <= CENSUS_CACHE_PAGES;
 
 	if (goes_on && resident_pages_hold(m->pages, page, page + AHEAD * CENSUS_PAGE) &&

@@ -18,6 +18,7 @@ struct census_memory {
 	struct budget budget;
 	uint64_t until_ns; /* of the CPU time of this thread, then who looks through much ends; 0: any */
 	bool time_is_up;
+	bool scattered; /* who reads will hardly go on behind a page: nothing is read ahead */
 	const struct resident_pages *pages;
 	struct page_sums *sums;           /* of what census_memory_read_range reads; NULL: none are noted */
 	void (*progress)(uint64_t bytes); /* called now and then while ranges are read, with how much was; NULL: not */

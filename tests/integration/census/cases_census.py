@@ -138,16 +138,18 @@ def census_of_jemalloc(context):
 MIMALLOC = "/usr/lib/x86_64-linux-gnu/libmimalloc.so.2"
 
 
-@case()
-def census_of_mimalloc(context):
-    """Its live blocks are those of the program: what another thread has freed is not, wherever it waits for its owner."""
-    if not os.path.exists(MIMALLOC):
-        raise Skip("libmimalloc2.0 is not installed")
-    victim = Victim(context, "other_heap", environment={"LD_PRELOAD": MIMALLOC})
+TCMALLOC = "/usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.so.4"
+
+
+def check_other_heap(context, library, name, release):
+    """A census of the victim finds its live blocks, and a thousand more."""
+    if not os.path.exists(library):
+        raise Skip(f"{library} is not installed")
+    victim = Victim(context, "other_heap", environment={"LD_PRELOAD": library})
     census, known = json.loads(take(context, victim.pid, "--json")), truth(victim)
     check_sum(census)
     heap = census["allocator"]
-    assert (heap["name"], heap["release"], heap["lost_bytes"]) == ("mimalloc", "2.0", 0), heap
+    assert (heap["name"], heap["release"], heap["lost_bytes"]) == (name, release, 0), heap
     assert 0 <= heap["live_blocks"] - known["live_blocks"] <= OWN_BLOCKS and 0 <= heap["live_bytes"] - known["live_bytes"] <= OWN_BYTES, (heap, known)
     (row,) = rows(census, "allocator")
     assert row["resident"] == heap["live_resident"] + heap["freed_resident"] and heap["freed_resident"] > MIB, (row, heap)
@@ -156,6 +158,35 @@ def census_of_mimalloc(context):
     more = json.loads(take(context, victim.pid, "--json"))["allocator"]
     assert more["live_blocks"] - heap["live_blocks"] == 1000, (heap, more)
     victim.finish_by_stdin()
+    return heap, known
+
+
+@case()
+def census_of_mimalloc(context):
+    """Its live blocks are those of the program: what another thread has freed is not, wherever it waits for its owner."""
+    check_other_heap(context, MIMALLOC, "mimalloc", "2.0")
+
+
+@case()
+def census_of_tcmalloc(context):
+    """Its live blocks are those of the program, and what tcmalloc counts itself: what is in its caches is not."""
+    heap, known = check_other_heap(context, TCMALLOC, "tcmalloc", "2.10")
+    assert abs(heap["live_bytes"] - known["counted"]) <= OWN_BYTES and heap["live_bytes"] - heap["live_resident"] >= 64 * MIB - 8192, (heap, known)
+
+
+@case()
+def census_of_linked_allocators(context):
+    """Inside of a stripped program, which has a table of its blocks in its data."""
+    for name, most in (("jemalloc", 0.02), ("tcmalloc", 0)):  # in jemalloc's cache of its thread
+        if not os.path.exists(context.target(f"other_heap_{name}")):
+            continue
+        stripped = context.path(f"other_heap_{name}")
+        subprocess.run(["strip", "-o", stripped, context.target(f"other_heap_{name}")], check=True)
+        victim = Victim(context, [stripped])
+        heap, known = json.loads(take(context, victim.pid, "--json"))["allocator"], truth(victim)
+        assert heap["name"] == name and heap["lost_bytes"] == 0, heap
+        assert 0 <= heap["live_blocks"] - known["live_blocks"] <= OWN_BLOCKS + most * known["live_blocks"], (heap, known)
+        victim.finish_by_stdin()
 
 
 @case()

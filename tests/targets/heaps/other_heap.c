@@ -19,6 +19,8 @@
 
 typedef int (*mallctl_fn)(const char *, void *, size_t *, void *, size_t);
 
+typedef int (*property_fn)(const char *, size_t *);
+
 static void *blocks[COUNT + MORE + 1];
 
 static void *free_some(void *context)
@@ -64,9 +66,20 @@ static uint64_t jemalloc_allocated(void)
 	return allocated;
 }
 
+/* What tcmalloc counts; 0: it is none. */
+static uint64_t tcmalloc_allocated(void)
+{
+	const property_fn get = (property_fn)dlsym(RTLD_DEFAULT, "MallocExtension_GetNumericProperty");
+	size_t allocated = 0;
+
+	if (get)
+		get("generic.current_allocated_bytes", &allocated);
+	return allocated;
+}
+
 static void tell(void)
 {
-	const uint64_t counted = jemalloc_allocated();
+	const uint64_t by_jemalloc = jemalloc_allocated(), counted = by_jemalloc ? by_jemalloc : tcmalloc_allocated();
 	uint64_t live = 0, bytes = 0;
 
 	for (unsigned i = 0; i < sizeof blocks / sizeof *blocks; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* census/heap/jemalloc.h: what elements and extents say, and which of them do not agree. */
+/* census/allocators/jemalloc.h: what elements and extents say, and which of them do not agree. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "census/heap/jemalloc.h"
+#include "census/allocators/jemalloc.h"
 
 #define PAGE 4096ull
 #define ADDRESS 0x7f0012345000ull

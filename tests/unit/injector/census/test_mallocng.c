@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* census/heap/mallocng.h: what a descriptor says, and which words are none. */
+/* census/allocators/mallocng.h: what a descriptor says, and which words are none. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "census/heap/mallocng.h"
+#include "census/allocators/mallocng.h"
 #include "census/pages/quick_scan.h"
 
 #define GROUP 0x7f0012345000ull

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* census/heap/mimalloc.h: what headers and elements of segments say, and which words are none. */
+/* census/allocators/mimalloc.h: what headers and elements of segments say, and which words are none. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "census/heap/mimalloc.h"
+#include "census/allocators/mimalloc.h"
 
 #define START 0x20000000000ull
 #define COOKIE 0x1234567887654321ull

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "census/heap/mallocng.h"
+#include "census/allocators/mallocng.h"
 
 #include <sys/mman.h>
 

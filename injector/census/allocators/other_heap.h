@@ -2,7 +2,7 @@
 /*
  * Allocators beside glibc's malloc, told by the structures that they keep of their memory. A layout is believed where
  * what stands in one place agrees with what stands in another throughout; else nothing is said of the memory. What the
- * caches of threads hold counts as live.
+ * caches of threads hold counts as live, where they are not read (tcmalloc.h).
  *
  * The words are the target's: a process that forges them is told what it has made up, within the budget for reading.
  */
@@ -50,5 +50,18 @@ bool other_heap_search(struct census_memory *memory, other_heap_find_fn find, vo
 struct other_size *other_heap_size(struct other_heap *h, uint64_t size);
 /* Blocks of a size, and what is free between them. */
 void other_heap_add(struct other_heap *h, uint64_t size, uint64_t blocks, uint64_t live, uint64_t kept);
+/* Takes blocks away that were added as live and are free, and so many bytes of them that are there, but not more than
+ * there are. */
+void other_heap_remove(struct other_heap *h, uint64_t size, uint64_t blocks, uint64_t there);
+
+/* Anonymous memory without a name, or that of brk(2), to be read and written. */
+bool other_heap_is_private(const struct mapping *m);
+/* Are words behind this one, of a page, mostly 0? So they are in the root of a tree, but for heaps that fill it. */
+bool other_heap_is_sparse(const uint64_t words[CENSUS_PAGE / 8], unsigned i);
+/* Data and zero data of a module, which begin with this mapping; 0: it has not both. */
+uint64_t other_heap_data_bytes(const struct mapping *m);
+/* By their size, those with little first: large tables of a program are looked through last. last: the one before;
+ * least: bytes. NULL: there is none. */
+const struct mapping *other_heap_next_module(const struct maps *maps, const struct mapping *last, uint64_t least);
 
 #endif

@@ -11,7 +11,7 @@
 #ifndef MEMATTACH_MIMALLOC_H
 #define MEMATTACH_MIMALLOC_H
 
-#include "census/heap/other_heap.h"
+#include "census/allocators/other_heap.h"
 
 #define MIMALLOC_HEADER_AT 208u /* of the words that tell of a segment */
 #define MIMALLOC_HEADER_WORDS 7u

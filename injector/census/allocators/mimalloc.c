@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "census/heap/mimalloc.h"
-
-#include <sys/mman.h>
+#include "census/allocators/mimalloc.h"
 
 #define SEGMENT (32ull << 20)
 #define SLICE (64ull << 10)
@@ -95,11 +93,6 @@ static bool is_segment(struct mimalloc *m, const struct mimalloc_segment *s)
 	return used && (s->huge ? slice <= s->slices : slice == s->slices);
 }
 
-static bool is_private(const struct mapping *m)
-{
-	return !m->path[0] && !m->shared && (m->prot & (PROT_READ | PROT_WRITE)) == (PROT_READ | PROT_WRITE);
-}
-
 static bool find(void *context)
 {
 	struct mimalloc *m = context;
@@ -107,8 +100,9 @@ static bool find(void *context)
 
 	for (size_t i = 0; i < m->maps->count && census_memory_in_time(m->memory); i++) {
 		const struct mapping *map = &m->maps->list[i];
-		uint64_t at = is_private(map) ? resident_pages_next_multiple(m->memory->pages, map->start, SEGMENT)
-		                              : map->end;
+		uint64_t at = other_heap_is_private(map)
+		                      ? resident_pages_next_multiple(m->memory->pages, map->start, SEGMENT)
+		                      : map->end;
 		for (; at < map->end; at = resident_pages_next_multiple(m->memory->pages, at + SEGMENT, SEGMENT)) {
 			if (!segment_at(m, at, &s) || !is_segment(m, &s))
 				continue;
@@ -173,17 +167,8 @@ static bool span_of(struct mimalloc *m, uint64_t block, struct mimalloc_span *x)
 static void take_block(struct mimalloc *m, uint64_t block, const struct mimalloc_span *x)
 {
 	const uint64_t there = resident_pages_sum(m->memory->pages, block, block + x->block_bytes);
-	const uint64_t give = there < m->heap->live ? there : m->heap->live;
-	struct other_size *size = other_heap_size(m->heap, x->block_bytes);
 
-	if (!size || !size->blocks)
-		return;
-	size->blocks--;
-	size->kept += give;
-	m->heap->live_blocks--;
-	m->heap->live_bytes -= x->block_bytes;
-	m->heap->live -= give;
-	m->heap->freed += give;
+	(void)other_heap_remove(m->heap, x->block_bytes, 1, there);
 }
 
 /* Takes blocks from those that are live which stand in a heap's list: freed by other threads. most: so many more. */
@@ -249,7 +234,7 @@ int mimalloc_take(struct other_heap *h, const struct maps *maps, struct census_m
 	h->name = "mimalloc";
 	h->release = "2.0";
 	for (size_t i = 0; i < maps->count && rc == 0 && !h->over; i++)
-		if (is_private(&maps->list[i]))
+		if (other_heap_is_private(&maps->list[i]))
 			rc = count_mapping(&m, &maps->list[i], e);
 	uint64_t most = h->live_blocks;
 	for (unsigned i = 0; i < m.heap_count && rc == 0 && !h->over; i++)

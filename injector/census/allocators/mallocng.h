@@ -9,7 +9,7 @@
 #ifndef MEMATTACH_MALLOCNG_H
 #define MEMATTACH_MALLOCNG_H
 
-#include "census/heap/other_heap.h"
+#include "census/allocators/other_heap.h"
 
 struct mallocng_group {
 	uint64_t start, end;  /* its mapping; end 0: it has none */

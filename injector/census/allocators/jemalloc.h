@@ -14,7 +14,7 @@
 #ifndef MEMATTACH_JEMALLOC_H
 #define MEMATTACH_JEMALLOC_H
 
-#include "census/heap/other_heap.h"
+#include "census/allocators/other_heap.h"
 
 /* What an element of the tree says of the extent that a page is in. */
 struct jemalloc_element {

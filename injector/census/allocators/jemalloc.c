@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "census/heap/jemalloc.h"
+#include "census/allocators/jemalloc.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
 #define LEAF_PAGES (1u << 18) /* elements of a leaf, and of the root */
 #define LEAF_BYTES (8ull * LEAF_PAGES)
@@ -10,7 +9,7 @@
 #define ELEMENTS (CENSUS_PAGE / 8)
 #define SPANS_MAX 64u /* of those in which there is memory, so many are tried to find the root */
 #define PROOFS 8u     /* elements that agree, or more; of three one may lead elsewhere: what is left of freed extents */
-#define SPARSE 16u    /* words of a page of the root, but for heaps of TiB or spread out */
+#define ZEROS_MAX 512u             /* elements of pages that are not its, before the first that is */
 #define LOOKS_MAX 1000000u         /* at elements, in each module */
 #define SIZE_CLASSES_JEMALLOC 232u /* also what the last page of a large block has for its class */
 
@@ -81,14 +80,15 @@ static bool extent_at(struct jemalloc *j, const struct jemalloc_element *element
 {
 	uint64_t words[3];
 
-	return census_memory_read(j->memory, element->edata, words, sizeof words) &&
+	return element->size_class <= SIZE_CLASSES_JEMALLOC && element->state <= RETAINED &&
+	       census_memory_read(j->memory, element->edata, words, sizeof words) &&
 	       jemalloc_extent_of(x, element, words) && x->start <= page && page < x->end;
 }
 
 /* Do the elements of a leaf for a span of addresses lead to extents that agree with them? */
 static bool leaf_agrees(struct jemalloc *j, uint64_t leaf, uint64_t span)
 {
-	unsigned agree = 0, disagree = 0;
+	unsigned agree = 0, disagree = 0, zeros = 0;
 	struct jemalloc_element element;
 	struct jemalloc_extent x;
 
@@ -98,8 +98,11 @@ static bool leaf_agrees(struct jemalloc *j, uint64_t leaf, uint64_t span)
 		for (; at < run->end && at < span + LEAF_SPAN; at += CENSUS_PAGE) {
 			if (agree == PROOFS * PROOFS || disagree > 2 + agree || ++j->looks > LOOKS_MAX)
 				return agree >= PROOFS && disagree * 2 <= agree;
-			if (!element_at(j, leaf, at, &element))
+			if (!element_at(j, leaf, at, &element)) {
+				if (!agree && ++zeros > ZEROS_MAX)
+					return false;
 				continue;
+			}
 			const bool agrees = extent_at(j, &element, at, &x);
 			agree += agrees;
 			disagree += !agrees;
@@ -110,19 +113,16 @@ static bool leaf_agrees(struct jemalloc *j, uint64_t leaf, uint64_t span)
 	return agree >= PROOFS && disagree * 2 <= agree;
 }
 
-static bool is_private(const struct mapping *m)
-{
-	return m && !m->path[0] && !m->shared && (m->prot & (PROT_READ | PROT_WRITE)) == (PROT_READ | PROT_WRITE);
-}
-
-/* Spans of addresses in which there is private memory. */
+/* Spans of addresses in which there is private memory, but for zero data of modules and brk's. */
 static size_t list_spans(const struct jemalloc *j, uint64_t spans[SPANS_MAX])
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < j->maps->count && count < SPANS_MAX; i++) {
 		const struct mapping *m = &j->maps->list[i];
-		const uint64_t at = is_private(m) ? resident_pages_next(j->memory->pages, m->start) : UINT64_MAX;
+		const bool zeros = i && m[-1].inode && m[-1].end == m->start;
+		const bool may_be = other_heap_is_private(m) && !m->path[0] && !zeros;
+		const uint64_t at = may_be ? resident_pages_next(j->memory->pages, m->start) : UINT64_MAX;
 		const uint64_t span = at - at % LEAF_SPAN;
 		if (at < m->end && (!count || spans[count - 1] != span))
 			spans[count++] = span;
@@ -136,7 +136,7 @@ static bool try_word(struct jemalloc *j, uint64_t at, uint64_t word, uint64_t st
 {
 	const struct mapping *m = word && word % 64 == 0 ? maps_find(j->maps, word) : NULL;
 
-	if (!is_private(m) || m->end - word < LEAF_BYTES)
+	if (!m || !other_heap_is_private(m) || m->end - word < LEAF_BYTES)
 		return false;
 	for (size_t i = 0; i < span_count; i++) {
 		const uint64_t offset = spans[i] / LEAF_SPAN * 8;
@@ -148,16 +148,7 @@ static bool try_word(struct jemalloc *j, uint64_t at, uint64_t word, uint64_t st
 	return false;
 }
 
-static unsigned count_words(const uint64_t words[ELEMENTS])
-{
-	unsigned count = 0;
-
-	for (unsigned i = 0; i < ELEMENTS; i++)
-		count += words[i] != 0;
-	return count;
-}
-
-/* In pages with few words, or in those with many: tables of pointers to anything. */
+/* Among words that are mostly 0, or among others, of tables of pointers to anything. */
 static bool find_root(struct jemalloc *j, uint64_t start, uint64_t end, bool sparse, const uint64_t *spans,
                       size_t span_count)
 {
@@ -167,37 +158,14 @@ static bool find_root(struct jemalloc *j, uint64_t start, uint64_t end, bool spa
 	for (uint64_t at = resident_pages_next(j->memory->pages, start);
 	     at < end && j->looks <= LOOKS_MAX && census_memory_in_time(j->memory);
 	     at = resident_pages_next(j->memory->pages, at + CENSUS_PAGE)) {
-		if (!census_memory_read(j->memory, at, words, sizeof words) || (count_words(words) <= SPARSE) != sparse)
+		if (!census_memory_read(j->memory, at, words, sizeof words))
 			continue;
 		for (unsigned i = 0; i < ELEMENTS; i++)
-			if (try_word(j, at + 8 * i, words[i], start, end, spans, span_count))
+			if (other_heap_is_sparse(words, i) == sparse &&
+			    try_word(j, at + 8 * i, words[i], start, end, spans, span_count))
 				return true;
 	}
 	return false;
-}
-
-/* Data and zero data of a module that has enough of it; 0: it has not. */
-static uint64_t data_bytes(const struct mapping *m)
-{
-	const struct mapping *zeros = m + 1;
-	const bool both = m->inode && !m->shared && m->prot & PROT_WRITE && zeros->start == m->end && is_private(zeros);
-
-	return both && zeros->end - m->start >= LEAF_BYTES ? zeros->end - m->start : 0;
-}
-
-/* The module with the least data of more than so many bytes, or the next one of as many; NULL: there is none. */
-static const struct mapping *next_module(const struct maps *maps, const struct mapping *last)
-{
-	const uint64_t before = last ? data_bytes(last) : 0;
-	const struct mapping *next = NULL;
-
-	for (size_t i = 0; i + 1 < maps->count; i++) {
-		const struct mapping *m = &maps->list[i];
-		const uint64_t bytes = data_bytes(m);
-		if (bytes && (bytes > before || (bytes == before && m > last)) && (!next || bytes < data_bytes(next)))
-			next = m;
-	}
-	return next;
 }
 
 /* Those with little data first: large tables of a program are looked through last. */
@@ -209,8 +177,9 @@ static bool find(void *context)
 	bool found = false;
 
 	for (int sparse = 1; sparse >= 0 && !found; sparse--)
-		for (const struct mapping *m = next_module(j->maps, NULL); m && !found; m = next_module(j->maps, m))
-			found = find_root(j, m->start, m->start + data_bytes(m), sparse, spans, span_count);
+		for (const struct mapping *m = other_heap_next_module(j->maps, NULL, LEAF_BYTES); m && !found;
+		     m = other_heap_next_module(j->maps, m, LEAF_BYTES))
+			found = find_root(j, m->start, m->start + other_heap_data_bytes(m), sparse, spans, span_count);
 	return found;
 }
 
