@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of memanalyze's options: --help, and what they are called. What they do: main.c, view_options.c. */
-#ifndef MEMATTACH_MEMANALYZE_OPTIONS_H
-#define MEMATTACH_MEMANALYZE_OPTIONS_H
+#pragma once
 
 #include "base/option_table.h"
 
@@ -31,5 +30,3 @@ enum memanalyze_option {
 };
 
 extern const struct option_table memanalyze_options;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The options of memanalyze that choose what a report is about. */
-#ifndef MEMATTACH_VIEW_OPTIONS_H
-#define MEMATTACH_VIEW_OPTIONS_H
+#pragma once
 
 #include "report/report.h"
 
@@ -9,5 +8,3 @@
 int view_option_parse(int option, const char *value, struct report_options *options, struct err *e) WARN_UNUSED;
 /* What does not go together. */
 int view_options_check(const struct report_options *options, int dump_count, struct err *e) WARN_UNUSED;
-
-#endif

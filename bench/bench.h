@@ -5,8 +5,7 @@
  * and at the end:  FINAL <ops_per_s> <total_ops> <seconds>
  * max_gap_us: longest time between two looks at the clock in the tick (a stall = attach pause).
  * env: BENCH_CPU=0 or 0,1 pins the process (sched_setaffinity) without taskset. */
-#ifndef BENCH_H
-#define BENCH_H
+#pragma once
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -102,4 +101,3 @@ static void hello(void)
 	if (write(1, b, n) < 0) {
 	}
 }
-#endif

@@ -5,8 +5,7 @@
  * A header, rows, and a table of strings, each of which ends with a NUL. All numbers are little-endian. Nothing in it
  * is trusted: a reader checks every offset and length against the size of the file.
  */
-#ifndef MEMATTACH_CENSUS_FORMAT_H
-#define MEMATTACH_CENSUS_FORMAT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -54,5 +53,3 @@ struct census_row {
 
 _Static_assert(sizeof(struct census_header) == 144, "struct census_header");
 _Static_assert(sizeof(struct census_row) == 40, "struct census_row");
-
-#endif

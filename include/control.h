@@ -11,8 +11,7 @@
  * (injector/touch/patches/patches.h). What was changed is listed in the payload, by memattach, so that another
  * memattach can undo it; whether a row of the lists is in force the word or the code itself tells.
  */
-#ifndef MEMATTACH_CONTROL_H
-#define MEMATTACH_CONTROL_H
+#pragma once
 
 /*
  * In the frame of each hook that has left its fast path there is, from its first instructions to its last, a word that
@@ -222,7 +221,5 @@ _Static_assert(sizeof(struct control_start) == 728, "control_start");
 _Static_assert(sizeof(struct control_trampoline) == 24, "control_trampoline");
 _Static_assert(sizeof(struct code_patch) == 32, "code_patch");
 _Static_assert(sizeof(struct control_patch) == 16, "control_patch");
-
-#endif
 
 #endif

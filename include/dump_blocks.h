@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A region of a dump of kind BLOCKS: what the sampled blocks that are live at the end are, and who holds them. Part of
  * dump_format.h. */
-#ifndef MEMATTACH_DUMP_BLOCKS_H
-#define MEMATTACH_DUMP_BLOCKS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -58,5 +57,3 @@ _Static_assert(sizeof(struct dump_block_name) == 16, "dump_block_name");
 _Static_assert(sizeof(struct dump_block) == 16, "dump_block");
 _Static_assert(sizeof(struct dump_block_list) == 16, "dump_block_list");
 _Static_assert(sizeof(struct dump_block_look) == 16, "dump_block_look");
-
-#endif

@@ -30,8 +30,7 @@
  * header.clock_start and header.clock_latest; doubles are IEEE 754 binary64. Words marked (atomic) may change while a
  * reader looks; the order of the stores is given with each.
  */
-#ifndef MEMATTACH_DUMP_FORMAT_H
-#define MEMATTACH_DUMP_FORMAT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -565,5 +564,3 @@ DUMP_ASSERT_(sizeof(struct dump_symbol_module) == 12, "dump_symbol_module");
 DUMP_ASSERT_(sizeof(struct dump_symbol_location) == 12, "dump_symbol_location");
 DUMP_ASSERT_(sizeof(struct dump_header) <= DUMP_HEADER_BYTES, "dump_header");
 DUMP_ASSERT_(DUMP_COUNTER_COUNT <= DUMP_COUNTER_ROW, "dump counters");
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A region of a dump of kind MEMORY: what the resident memory of the target was. Part of dump_format.h. */
-#ifndef MEMATTACH_DUMP_MEMORY_H
-#define MEMATTACH_DUMP_MEMORY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -87,5 +86,3 @@ _Static_assert(sizeof(struct dump_memory) == 32, "dump_memory");
 _Static_assert(sizeof(struct dump_look) == 32, "dump_look");
 _Static_assert(sizeof(struct dump_usage) == 224, "dump_usage");
 _Static_assert(DUMP_MEMORY_KINDS <= DUMP_USAGE_PARTS, "dump_usage.parts");
-
-#endif

@@ -13,8 +13,7 @@
  *
  * The numeric ids are stored in dump files (dump_live_record.hook): append only.
  */
-#ifndef MEMATTACH_HOOKS_H
-#define MEMATTACH_HOOKS_H
+#pragma once
 
 /* What a call does with blocks of memory. Plain macros: the assembler reads this file too. */
 #define SHAPE_ALLOC 0   /* returns a new block, or NULL */
@@ -109,6 +108,4 @@
 #define HOOK_ENUM_(id, symbol, shape, size, group) HOOK_##id,
 enum hook_id { HOOK_LIST(HOOK_ENUM_) HOOK_COUNT };
 #undef HOOK_ENUM_
-#endif
-
 #endif

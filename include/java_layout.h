@@ -19,8 +19,7 @@
  * pointer on, which are its Method and the address of the bytecode that runs; of other code, its compile_id. Where the
  * return address is the code's deoptimisation handler, the one of before is kept in the frame.
  */
-#ifndef MEMATTACH_JAVA_LAYOUT_H
-#define MEMATTACH_JAVA_LAYOUT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -53,5 +52,3 @@ struct java_layout {
 	uint32_t handler_base; /* they are int32, from so many bytes behind the start of a block on; 0: addresses */
 	struct java_code_heap heaps[JAVA_HEAPS_MAX];
 };
-
-#endif

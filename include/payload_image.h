@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* memattach-payload.so, embedded in memattach (CMake target memattach_payload_image). */
-#ifndef MEMATTACH_PAYLOAD_IMAGE_H
-#define MEMATTACH_PAYLOAD_IMAGE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -10,5 +9,3 @@
 
 extern const uint8_t payload_image[];
 extern const uint8_t payload_image_end[]; /* after the last byte */
-
-#endif

@@ -39,8 +39,7 @@
  *
  * What a code object is called, and which of its instructions is on which line, is read by python_code_layout.
  */
-#ifndef MEMATTACH_PYTHON_LAYOUT_H
-#define MEMATTACH_PYTHON_LAYOUT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -135,5 +134,3 @@ struct python_layout {
 _Static_assert(sizeof(struct python_frame_layout) == 60, "a contract between memattach and the payload");
 _Static_assert(sizeof(struct python_code_layout) == 48, "a contract between memattach and the payload");
 _Static_assert(sizeof(struct python_layout) == 208, "a contract between memattach and the payload");
-
-#endif

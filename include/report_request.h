@@ -11,8 +11,7 @@
  * there is a form for such a name. Anything else than these arguments ends memanalyze with REPORT_REQUEST_UNKNOWN: it
  * is of another version.
  */
-#ifndef MEMATTACH_REPORT_REQUEST_H
-#define MEMATTACH_REPORT_REQUEST_H
+#pragma once
 
 #include "request_status.h"
 
@@ -22,5 +21,3 @@
 #define REPORT_REQUEST_USAGE 64
 
 enum { REPORT_REQUEST_DUMP = 0, REPORT_REQUEST_OUT = 1 };
-
-#endif

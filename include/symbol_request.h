@@ -12,8 +12,7 @@
  * began, in nanoseconds since 1970. After so many SECONDS, or with so many BYTES, names are left out and the result
  * says so. Anything else than these arguments ends memanalyze with SYMBOL_REQUEST_UNKNOWN: it is of another version.
  */
-#ifndef MEMATTACH_SYMBOL_REQUEST_H
-#define MEMATTACH_SYMBOL_REQUEST_H
+#pragma once
 
 #include <stdint.h>
 
@@ -47,5 +46,3 @@ struct symbol_result {
 };
 #define SYMBOL_RESULT_AT 4096u /* struct dump_symbols */
 #define SYMBOL_RESULT_BYTES (SYMBOL_RESULT_AT + DUMP_SYMBOLS_BYTES_MAX)
-
-#endif

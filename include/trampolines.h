@@ -37,8 +37,7 @@
  *
  * The assembler reads this file too.
  */
-#ifndef MEMATTACH_TRAMPOLINES_H
-#define MEMATTACH_TRAMPOLINES_H
+#pragma once
 
 #include "arch/hook_code.h"
 #include "hooks.h"
@@ -100,6 +99,4 @@ static inline uint64_t trampoline_data(uint64_t trampolines, uint32_t i)
 
 _Static_assert(sizeof(struct trampoline) == TRAMPOLINE_BYTES, "trampoline");
 _Static_assert(TRAMPOLINES_SHARED_BYTES + TRAMPOLINE_MAX * TRAMPOLINE_BYTES <= TRAMPOLINES_DATA_BYTES, "trampolines");
-#endif
-
 #endif

@@ -15,8 +15,7 @@
  * A row holds from its pc up to the pc of the next row of the module. pc is relative to unwind_module.start.
  * Rows for addresses that no FDE covers carry UNWIND_NONE, so gaps are explicit.
  */
-#ifndef MEMATTACH_UNWIND_TABLE_H
-#define MEMATTACH_UNWIND_TABLE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -101,5 +100,3 @@ _Static_assert(sizeof(struct unwind_header) == 64, "unwind_header");
 _Static_assert(sizeof(struct unwind_module) == 32, "unwind_module");
 _Static_assert(sizeof(struct unwind_range) == 24, "unwind_range");
 _Static_assert(sizeof(struct unwind_index) == 16, "unwind_index");
-
-#endif

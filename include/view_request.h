@@ -10,8 +10,7 @@
  * quit the view, or the session has ended. Anything else than these arguments ends memanalyze with
  * VIEW_REQUEST_UNKNOWN: it is of another version.
  */
-#ifndef MEMATTACH_VIEW_REQUEST_H
-#define MEMATTACH_VIEW_REQUEST_H
+#pragma once
 
 #include "request_status.h"
 
@@ -21,5 +20,3 @@
 #define VIEW_REQUEST_NO_NAMES "-"
 
 enum { VIEW_REQUEST_DUMP = 3 };
-
-#endif

@@ -3,8 +3,7 @@
  * The arithmetic of sampling: random numbers, the interval to the next sample, the weight of a sample. exponential.c is
  * the only file of the payload that computes in double.
  */
-#ifndef MEMATTACH_PAYLOAD_EXPONENTIAL_H
-#define MEMATTACH_PAYLOAD_EXPONENTIAL_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,6 +22,4 @@ void exponential_add_sample(struct dump_stack *stack, uint64_t size, uint64_t ra
 #ifdef MEMATTACH_HOSTED
 double exponential_log(double x);
 double exponential_expm1_negative(double x, double *rest);
-#endif
-
 #endif

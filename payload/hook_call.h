@@ -3,8 +3,7 @@
  * What the assembly entries of the hooks and the C code after them share: the layout of a call on its slow path, of
  * the thread states and of the filter, and the constants of their hash functions. The assembler reads this file too.
  */
-#ifndef MEMATTACH_PAYLOAD_HOOK_CALL_H
-#define MEMATTACH_PAYLOAD_HOOK_CALL_H
+#pragma once
 
 #include "trampolines.h"
 
@@ -82,6 +81,4 @@ uint64_t hook_call_slow(struct hook_call *call);
 
 /* Calls the original of a call that keeps registers. */
 uint64_t hook_call_keeping(const struct hook_call *call) __attribute__((visibility("hidden")));
-#endif
-
 #endif

@@ -5,8 +5,7 @@
  * page without any access is mapped, which nothing can be read into, unlocked, and then enlarged, which leaves it
  * unlocked; access comes last.
  */
-#ifndef MEMATTACH_PAYLOAD_MAPPING_H
-#define MEMATTACH_PAYLOAD_MAPPING_H
+#pragma once
 
 #include <stdint.h>
 
@@ -15,5 +14,3 @@
 int64_t mapping_new(uint64_t wanted, uint64_t bytes, int protection, int flags, int fd);
 /* Unlocks this image, which the loader has mapped: no page of it could be given back. */
 void mapping_unlock_image(void);
-
-#endif

@@ -9,8 +9,7 @@
  * interval is no loss: it draws a new one as every sample does, and leaves it at that. The points of a Poisson process
  * over all bytes, those of the outer calls alone taken, are one over those bytes.
  */
-#ifndef MEMATTACH_OUTER_CALL_H
-#define MEMATTACH_OUTER_CALL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ static inline uint64_t outer_call_pass_on(const struct hook_call *call)
 uint64_t outer_call_make(const struct hook_call *call) __attribute__((visibility("hidden")));
 /* Is this an inner call? */
 bool outer_call_holds(const struct hook_call *call) __attribute__((visibility("hidden")));
-
-#endif

@@ -8,8 +8,7 @@
  * side by side, so that those which are wiped in forked children (control.c) are one mapping, as a fork copies each.
  * Terms: docs/glossary.md
  */
-#ifndef MEMATTACH_PAYLOAD_PAYLOAD_H
-#define MEMATTACH_PAYLOAD_PAYLOAD_H
+#pragma once
 
 #include <stdint.h>
 
@@ -40,5 +39,3 @@ struct payload_state {
 extern struct payload_state payload HIDDEN;
 /* 1 while recording. Read by hooks.S; the first word of a page that is wiped in forked children. */
 extern uint32_t payload_switch HIDDEN;
-
-#endif

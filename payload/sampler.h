@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which allocations are sampled: the countdown of each thread to its next sample. */
-#ifndef MEMATTACH_PAYLOAD_SAMPLER_H
-#define MEMATTACH_PAYLOAD_SAMPLER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -11,5 +10,3 @@ void sampler_init(void);
 /* Charges size bytes (0 counts as 1), or finishes the charge that call->thread carries. Returns the rate with which
  * this allocation is sampled, 0 if it is not. */
 uint32_t sampler_charge(const struct hook_call *call, uint64_t size);
-
-#endif

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The session block under its internal name: a hidden alias, so that the payload never reaches for another payload's by
  * accident. */
-#ifndef MEMATTACH_PAYLOAD_SESSION_BLOCK_H
-#define MEMATTACH_PAYLOAD_SESSION_BLOCK_H
+#pragma once
 
 #include "control.h"
 #include "payload.h"
 
 extern struct memattach_session session HIDDEN;
-
-#endif

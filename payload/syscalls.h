@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The system calls of the control functions. No hook makes any. Results are those of the kernel: -errno on failure. */
-#ifndef MEMATTACH_PAYLOAD_SYSCALLS_H
-#define MEMATTACH_PAYLOAD_SYSCALLS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -61,5 +60,3 @@ static inline int64_t syscall_file_size(int fd)
 
 	return result < 0 ? result : (int64_t)status[ARCH_STAT_SIZE_OFFSET / 8];
 }
-
-#endif

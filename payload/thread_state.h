@@ -23,8 +23,7 @@
  * any state may be given a newly drawn interval at any time. All that can get lost is what the old owner subtracts at
  * the same instant.
  */
-#ifndef MEMATTACH_PAYLOAD_THREAD_STATE_H
-#define MEMATTACH_PAYLOAD_THREAD_STATE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -79,5 +78,3 @@ void thread_states_init(void);
 struct recent_stack *thread_state_recent(const struct thread_state *thread);
 /* Which of the rows of counters that are for all the thread adds to. */
 uint32_t thread_state_shard(uint64_t tp);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The trampolines (include/trampolines.h): mapped by CONTROL_START, set by CONTROL_PATCH. Only the control thread calls
  * these functions. */
-#ifndef MEMATTACH_PAYLOAD_TRAMPOLINE_SETUP_H
-#define MEMATTACH_PAYLOAD_TRAMPOLINE_SETUP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,5 +48,3 @@ void trampoline_setup_leave(void);
 bool trampoline_setup_is_outer(const struct trampoline *trampoline);
 /* The quiet function of the trampoline (control.h), 0 none; *aligned: it takes the alignment first. */
 uint64_t trampoline_setup_quiet(const struct trampoline *trampoline, bool *aligned);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What differs between two looks at a process: exact differences of counts, so there are no intervals. */
-#ifndef MEMATTACH_CENSUS_GROWTH_H
-#define MEMATTACH_CENSUS_GROWTH_H
+#pragma once
 
 #include <stdio.h>
 
@@ -27,5 +26,3 @@ void census_growth_done(struct census_growth *g);
 /* top: rows of each table, 0: all. */
 void census_growth_text(const struct census_growth *g, size_t top, FILE *out);
 void census_growth_json(const struct census_growth *g, FILE *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A census that memattach has written (census_format.h), read as hostile. */
-#ifndef MEMATTACH_CENSUS_INPUT_H
-#define MEMATTACH_CENSUS_INPUT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +22,3 @@ int census_input_open(struct census_input *c, const char *path, struct err *e) W
 /* The same from memory, which is copied. */
 int census_input_parse(struct census_input *c, const void *data, size_t bytes, struct err *e) WARN_UNUSED;
 void census_input_done(struct census_input *c);
-
-#endif

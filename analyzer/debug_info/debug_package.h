@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which package of Debian has the debug symbols of a file, by dpkg's lists of the files of each package. */
-#ifndef MEMATTACH_DEBUG_PACKAGE_H
-#define MEMATTACH_DEBUG_PACKAGE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -15,5 +14,3 @@ struct debug_package {
 
 /* Finds the names of all, in one pass over the lists. lists: the directory with them. */
 void debug_packages_find(const char *lists, struct debug_package *list, size_t count);
-
-#endif

@@ -5,8 +5,7 @@
  * keeps files in its own cache (debuginfod_find_debuginfo(3)); who reads them checks their build-id. The process that
  * reads ELF and DWARF makes no connection in any case (jail.h).
  */
-#ifndef MEMATTACH_DEBUG_SERVER_H
-#define MEMATTACH_DEBUG_SERVER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -22,5 +21,3 @@ int debug_server_open(struct debug_server *server, struct err *e) WARN_UNUSED;
 void debug_server_close(struct debug_server *server);
 /* The path of the debug file with a build-id, to be freed; NULL: no server has it, or there is no server. */
 char *debug_server_find(const struct debug_server *server, const uint8_t *build_id, uint32_t build_id_bytes);
-
-#endif

@@ -5,8 +5,7 @@
  * been replaced by an upgrade, or be of another machine. Nothing is fetched from the network. For use in the jail only
  * (jail.h), where every open, also of the libraries, is one of a regular file.
  */
-#ifndef MEMATTACH_IMAGE_FILE_H
-#define MEMATTACH_IMAGE_FILE_H
+#pragma once
 
 #include <elfutils/libdwfl.h>
 
@@ -52,5 +51,3 @@ struct image_search {
 void image_file_open(struct image_file *file, const struct image *image, const struct image_search *search);
 /* Whether there is debug information, of whatever file: reads it. */
 bool image_file_has_lines(const struct image_file *file);
-
-#endif

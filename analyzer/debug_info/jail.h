@@ -13,8 +13,7 @@
  * - of CPU time there are JAIL_CPU_SECONDS, and a second for each JAIL_CPU_BYTES of each file. Who answers questions
  *   may add more.
  */
-#ifndef MEMATTACH_JAIL_H
-#define MEMATTACH_JAIL_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -47,5 +46,3 @@ int jail_open(int file);
 
 /* More CPU time, for more questions. */
 void jail_add_time(uint64_t milliseconds);
-
-#endif

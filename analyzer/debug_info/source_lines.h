@@ -3,8 +3,7 @@
  * Source lines and inlined calls of one image from its DWARF. libdw's own searches walk a whole compilation unit for
  * each address; here each unit that is asked for is walked once, and its functions are kept sorted.
  */
-#ifndef MEMATTACH_SOURCE_LINES_H
-#define MEMATTACH_SOURCE_LINES_H
+#pragma once
 
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
@@ -44,5 +43,3 @@ struct source_lines {
 void source_lines_open(struct source_lines *lines, Dwfl_Module *module, bool numbers);
 /* How many levels were found, 0 if the address is in no known unit; all but the last are inlined. */
 size_t source_lines_find(struct source_lines *lines, uint64_t address, struct source_line out[SOURCE_DEPTH_MAX]);
-
-#endif

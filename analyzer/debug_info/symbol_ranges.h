@@ -3,8 +3,7 @@
  * Where the allocator's functions are in an image: all addresses for which symbol_table_find gives one of them. Few
  * numbers, which can be kept when the table cannot.
  */
-#ifndef MEMATTACH_SYMBOL_RANGES_H
-#define MEMATTACH_SYMBOL_RANGES_H
+#pragma once
 
 #include "debug_info/symbol_table.h"
 
@@ -22,5 +21,3 @@ struct symbol_ranges {
 int symbol_ranges_find(struct symbol_ranges *ranges, const struct symbol_table *table) WARN_UNUSED;
 bool symbol_ranges_have(const struct symbol_ranges *ranges, uint64_t address);
 void symbol_ranges_done(struct symbol_ranges *ranges);
-
-#endif

@@ -4,8 +4,7 @@
  * own lookup is linear. A symbol names an address only if it covers it; one that merely precedes it does not, except
  * symbols without a size (assembler labels) up to the next symbol.
  */
-#ifndef MEMATTACH_SYMBOL_TABLE_H
-#define MEMATTACH_SYMBOL_TABLE_H
+#pragma once
 
 #include <elfutils/libdwfl.h>
 #include <stdbool.h>
@@ -35,5 +34,3 @@ int symbol_table_load(struct symbol_table *table, Dwfl_Module *module) WARN_UNUS
 void symbol_table_done(struct symbol_table *table);
 /* The symbol that covers the address, or NULL. */
 const struct symbol *symbol_table_find(const struct symbol_table *table, uint64_t address);
-
-#endif

@@ -4,8 +4,7 @@
  * (memattach.system.*). Files of strangers: what is no regular file, or no dump, is passed over, and so are lines that
  * are not understood.
  */
-#ifndef MEMATTACH_MACHINE_H
-#define MEMATTACH_MACHINE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -26,5 +25,3 @@ struct machine {
 /* -ENOENT: there is no dump there; or -errno. machine_free afterwards. */
 int machine_read(struct machine *m, const char *directory, struct err *e) WARN_UNUSED;
 void machine_free(struct machine *m);
-
-#endif

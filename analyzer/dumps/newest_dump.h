@@ -4,8 +4,7 @@
  * in .dump, as those that memattach makes do; what is no regular file, or does not begin as a dump does, is passed
  * over, so that dumps of databases and the like are not taken for ours.
  */
-#ifndef MEMATTACH_NEWEST_DUMP_H
-#define MEMATTACH_NEWEST_DUMP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,5 +15,3 @@
 bool newest_dump_is(int directory, const char *name);
 /* *path is to be freed. older: how many there are besides. -ENOENT: there is none; or -errno. */
 int newest_dump_find(char **path, size_t *older, struct err *e) WARN_UNUSED;
-
-#endif

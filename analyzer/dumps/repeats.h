@@ -3,8 +3,7 @@
  * Dumps that are given together and show one session. Each later state of a session holds all that an earlier one
  * holds, so to merge both would count blocks twice.
  */
-#ifndef MEMATTACH_REPEATS_H
-#define MEMATTACH_REPEATS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -17,5 +16,3 @@ struct repeat {
 
 /* Fills in one for each path. A file that cannot be opened repeats nothing. -ENOMEM. */
 int repeats_find(char *const *paths, int count, struct repeat *repeats) WARN_UNUSED;
-
-#endif

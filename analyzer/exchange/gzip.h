@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A stream compressed as gzip(1) does, without a name and a time: the same bytes each time. */
-#ifndef MEMATTACH_GZIP_H
-#define MEMATTACH_GZIP_H
+#pragma once
 
 #include <stdio.h>
 #include <zlib.h>
@@ -18,5 +17,3 @@ struct gzip {
 int gzip_begin(struct gzip *gzip, FILE *out) WARN_UNUSED;
 void gzip_put(struct gzip *gzip, const void *bytes, size_t count);
 void gzip_end(struct gzip *gzip);
-
-#endif

@@ -4,8 +4,7 @@
  * (opentelemetry.io/docs/specs/semconv/resource,
  * opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables).
  */
-#ifndef MEMATTACH_OTLP_RESOURCE_H
-#define MEMATTACH_OTLP_RESOURCE_H
+#pragma once
 
 #include "exchange/proto.h"
 #include "report/report.h"
@@ -16,5 +15,3 @@
  * both over what is known of the process; a part that has not this form is passed over.
  */
 void otlp_resource(struct proto *resource, const struct report *report);
-
-#endif

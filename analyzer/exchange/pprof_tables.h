@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The tables of a profile (report_pprof.h): locations are numbered as samples name them, all else when they are put. */
-#ifndef MEMATTACH_PPROF_TABLES_H
-#define MEMATTACH_PPROF_TABLES_H
+#pragma once
 
 #include "exchange/gzip.h"
 #include "exchange/profile.h"
@@ -33,5 +32,3 @@ struct pprof {
 void pprof_put(struct pprof *p, unsigned field);
 /* Mappings, locations, functions and strings: last of all. */
 void pprof_put_tables(struct pprof *p);
-
-#endif

@@ -6,8 +6,7 @@
  * Locations are first the gaps that occur, then the places of the table. Mappings are numbered at last: the program,
  * other modules, then what is in no module.
  */
-#ifndef MEMATTACH_PROFILE_H
-#define MEMATTACH_PROFILE_H
+#pragma once
 
 #include "base/string_table.h"
 #include "exchange/profile_threads.h"
@@ -82,5 +81,3 @@ void profile_samples(struct profile *p, profile_put_sample *put);
 uint64_t profile_time_ns(const struct report *report);
 /* The mean bytes between two samples, weighted by how long each interval lasted. */
 double profile_interval(const struct report *report);
-
-#endif

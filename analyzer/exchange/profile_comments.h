@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What stands at the head of a profile, for its reader. */
-#ifndef MEMATTACH_PROFILE_COMMENTS_H
-#define MEMATTACH_PROFILE_COMMENTS_H
+#pragma once
 
 #include "report/report.h"
 
@@ -12,5 +11,3 @@ typedef void profile_put_comment(void *to, const char *line);
  * figures lack, if they do.
  */
 void profile_comments(const struct report *report, profile_put_comment *put, void *to);
-
-#endif

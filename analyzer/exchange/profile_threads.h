@@ -3,8 +3,7 @@
  * The figures of a row by the threads that allocated: whole numbers whose sum is the row's. What is live is known of
  * all threads; of what was freed, what the history has no record of is of no thread.
  */
-#ifndef MEMATTACH_PROFILE_THREADS_H
-#define MEMATTACH_PROFILE_THREADS_H
+#pragma once
 
 #include "report/report.h"
 
@@ -22,5 +21,3 @@ struct profile_split {
 /* whole: the row's figures, samples those they rest on; row NULL: nothing is known of threads. -ENOMEM. */
 int profile_split(const struct report *report, const struct report_row *row, const struct profile_part *whole,
                   struct profile_split *split) WARN_UNUSED;
-
-#endif

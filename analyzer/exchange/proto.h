@@ -3,8 +3,7 @@
  * Messages in the encoding of protocol buffers (protobuf.dev, "Encoding"): as much of it as a profile needs. Fields
  * that are 0 or "" are left out, as the encoding wants it.
  */
-#ifndef MEMATTACH_PROTO_H
-#define MEMATTACH_PROTO_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ void proto_message(struct proto *p, unsigned field, const struct proto *message)
 void proto_append(struct proto *p, const struct proto *fields);
 /* An element of a packed list, which proto_message then puts into its field. */
 void proto_element(struct proto *list, uint64_t value);
-
-#endif

@@ -3,8 +3,7 @@
  * Collapsed stacks, one a line: frames from the outermost to the innermost, separated by semicolons, a blank and the
  * figure that is sorted by; of a comparison two of them, before and after. What was inlined ends in _[i].
  */
-#ifndef MEMATTACH_REPORT_COLLAPSED_H
-#define MEMATTACH_REPORT_COLLAPSED_H
+#pragma once
 
 #include <stdio.h>
 
@@ -12,5 +11,3 @@
 
 /* -ENOMEM. */
 int report_collapsed(const struct report *report, FILE *out) WARN_UNUSED;
-
-#endif

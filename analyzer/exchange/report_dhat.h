@@ -5,8 +5,7 @@
  * allocated figure what was allocated. dh_view takes a stack that comes twice for an error: frames are told apart by
  * their addresses, so only whole stacks can be shown.
  */
-#ifndef MEMATTACH_REPORT_DHAT_H
-#define MEMATTACH_REPORT_DHAT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -14,5 +13,3 @@
 
 /* -ENOMEM. */
 int report_dhat(const struct report *report, FILE *out) WARN_UNUSED;
-
-#endif

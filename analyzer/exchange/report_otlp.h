@@ -11,8 +11,7 @@
  *     all that speaks OpenTelemetry.
  *   - Entry 0 of each table is empty and stands for nothing.
  */
-#ifndef MEMATTACH_REPORT_OTLP_H
-#define MEMATTACH_REPORT_OTLP_H
+#pragma once
 
 #include <stdio.h>
 
@@ -20,5 +19,3 @@
 
 /* -ENOMEM. */
 int report_otlp(const struct report *report, FILE *out) WARN_UNUSED;
-
-#endif

@@ -11,8 +11,7 @@
  *   - Mappings, functions and locations are numbered from 1 without gaps, the program is the first mapping.
  *   - A comparison shows growth, which may be negative.
  */
-#ifndef MEMATTACH_REPORT_PPROF_H
-#define MEMATTACH_REPORT_PPROF_H
+#pragma once
 
 #include <stdio.h>
 
@@ -20,5 +19,3 @@
 
 /* -ENOMEM. */
 int report_pprof(const struct report *report, FILE *out) WARN_UNUSED;
-
-#endif

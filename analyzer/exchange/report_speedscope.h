@@ -3,8 +3,7 @@
  * The report for speedscope: one file with a profile for each of the four figures, of a comparison one for each figure
  * before and after. Frames are functions of modules: speedscope tells frames apart by their numbers.
  */
-#ifndef MEMATTACH_REPORT_SPEEDSCOPE_H
-#define MEMATTACH_REPORT_SPEEDSCOPE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -12,5 +11,3 @@
 
 /* -ENOMEM. */
 int report_speedscope(const struct report *report, const char *name, FILE *out) WARN_UNUSED;
-
-#endif

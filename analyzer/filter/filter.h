@@ -4,8 +4,7 @@
  * (inlined ones as well), its file or its module does. Samples are chosen by thread, size and age, record by record.
  * Frames are taken out of what is left. All sums, and so all intervals, are those of what is kept.
  */
-#ifndef MEMATTACH_FILTER_H
-#define MEMATTACH_FILTER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,5 +64,3 @@ bool filter_thread(struct filter *filter, uint32_t tid, const char *name);
 /* Whether there was no memory, so that what was said above may be wrong. */
 bool filter_failed(const struct filter *filter);
 void filter_done(struct filter *filter);
-
-#endif

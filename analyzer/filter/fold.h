@@ -4,8 +4,7 @@
  * of C++ and Rust, and those that start a process or a thread. Known by their names, as they are written for people.
  * Which frames of a stack are folded for that: folding.h.
  */
-#ifndef MEMATTACH_FOLD_H
-#define MEMATTACH_FOLD_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -23,5 +22,3 @@ bool fold_is_collected(const char *function);
 bool fold_is_called(const char *function, const char *name);
 /* Starts a process or a thread, if it stands at the outer end of a stack. NULL: no. */
 bool fold_is_startup(const char *function);
-
-#endif

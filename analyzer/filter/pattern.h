@@ -5,8 +5,7 @@
  * begins at one place only (the expression is put behind "^.*", else it would be tried anew at each byte), and what the
  * C library has worked out for earlier names is given up now and then, because it keeps all of it.
  */
-#ifndef MEMATTACH_PATTERN_H
-#define MEMATTACH_PATTERN_H
+#pragma once
 
 #include <regex.h>
 #include <stdbool.h>
@@ -28,5 +27,3 @@ int pattern_init(struct pattern *pattern, const char *text, struct err *e) WARN_
 /* Whether it is found anywhere in the name; NULL is no name. */
 bool pattern_matches(struct pattern *pattern, const char *name);
 void pattern_done(struct pattern *pattern);
-
-#endif

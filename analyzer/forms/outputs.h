@@ -5,8 +5,7 @@
  *
  *   outputs_add for each -o, outputs_settle, outputs_open, (read the dumps), outputs_write, outputs_done
  */
-#ifndef MEMATTACH_OUTPUTS_H
-#define MEMATTACH_OUTPUTS_H
+#pragma once
 
 #include "files/output_file.h"
 #include "report/report.h"
@@ -59,5 +58,3 @@ int outputs_write(struct outputs *outputs, struct report *report, bool top_given
                   struct err *e) WARN_UNUSED;
 /* What was not finished is removed. */
 void outputs_done(struct outputs *outputs);
-
-#endif

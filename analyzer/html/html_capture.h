@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a part of the text report writes, as a string of the page: of limited length, however much there is. */
-#ifndef MEMATTACH_HTML_CAPTURE_H
-#define MEMATTACH_HTML_CAPTURE_H
+#pragma once
 
 #include "base/err.h"
 #include "base/json.h"
@@ -20,5 +19,3 @@ bool html_capture_begin(struct html_capture *capture, const struct report *repor
 char *html_capture_end(struct html_capture *capture);
 /* As a string. -ENOMEM. */
 int html_capture_put(struct html_capture *capture, const char *name, struct json *json) WARN_UNUSED;
-
-#endif

@@ -12,8 +12,7 @@
  * standard error; then the weight of the next sample in numbers (in bytes all sums of a side have the same). The list
  * ends with -1. Standard errors have four digits, so intervals are right to a tenth of a percent.
  */
-#ifndef MEMATTACH_HTML_DATA_H
-#define MEMATTACH_HTML_DATA_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -47,5 +46,3 @@ void html_data_nodes(const struct html_tree *tree, const uint32_t *order, FILE *
 void html_data_each(const struct html_tree *tree, void (*put)(void *arg, uint32_t rows), void *arg);
 /* Sums of some blocks at one time (html_spans.h); returns how many bytes it wrote. */
 size_t html_cell_text(const struct estimate_sum *bytes, const struct estimate_sum *count, char text[HTML_SUMS_TEXT]);
-
-#endif

@@ -4,8 +4,7 @@
  * are, but for growth and shrinking: the p-value is twice the one-sided one. The page draws as grown or shrunk what is
  * so at the confidence that comes out, whatever it sums up.
  */
-#ifndef MEMATTACH_HTML_GROWTH_H
-#define MEMATTACH_HTML_GROWTH_H
+#pragma once
 
 #include "html/html_tree.h"
 
@@ -14,5 +13,3 @@
 /* Two-sided p-values at which the growth of each figure is significant; negative: none is. tested: how many nodes.
  * -ENOMEM. */
 int html_growth_levels(const struct html_tree *tree, double levels[FIGURE_COUNT], uint32_t *tested) WARN_UNUSED;
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the HTML report says of the whole: the head of the text report as text, totals, what intervals are made of, and
  * the timeline. */
-#ifndef MEMATTACH_HTML_HEAD_H
-#define MEMATTACH_HTML_HEAD_H
+#pragma once
 
 #include "base/json.h"
 #include "report/report.h"
@@ -14,5 +13,3 @@ int html_head(const struct report *report, const char *name, size_t table, const
 char *html_text(const struct report *report, const char *name);
 /* The upper quantile of the normal distribution for a two-sided p-value, or 0. */
 double html_quantile(double level);
-
-#endif

@@ -11,8 +11,7 @@
  *
  * and as another one, "leakEntries", which of the lists of rows in the page's tree (html_data_each) has each of these.
  */
-#ifndef MEMATTACH_HTML_LEAKS_H
-#define MEMATTACH_HTML_LEAKS_H
+#pragma once
 
 #include "base/err.h"
 #include "base/json.h"
@@ -24,5 +23,3 @@
 /* Nothing where leaks are not looked for. bytes: of the rows at most. -ENOMEM. */
 int html_leaks(const struct report *report, size_t bytes, struct json *json) WARN_UNUSED;
 int html_leak_entries(const struct html_tree *tree, struct json *json) WARN_UNUSED;
-
-#endif

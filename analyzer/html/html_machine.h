@@ -15,8 +15,7 @@
  *     more: how many rows are left out
  *   notProfiled: each count, name, reason; notListed: how many such lines are left out
  */
-#ifndef MEMATTACH_HTML_MACHINE_H
-#define MEMATTACH_HTML_MACHINE_H
+#pragma once
 
 #include "report/report.h"
 
@@ -27,5 +26,3 @@
 
 /* The text is to be freed. r: made with options.processes. -ENOMEM. */
 int html_machine(const struct report *r, char **text, size_t *bytes) WARN_UNUSED;
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The parts of the HTML report that are the same in each, in their order. Made of html/ when memanalyze is built, by
  * html/embed.cmake. */
-#ifndef MEMATTACH_HTML_PAGE_H
-#define MEMATTACH_HTML_PAGE_H
+#pragma once
 
 extern const char html_page_begin[];   /* up to the text report; */
 extern const char html_page_head[];    /* up to html_head; */
@@ -14,5 +13,3 @@ extern const char html_page_parts[];   /* up to html_machine; */
 extern const char html_page_scripts[]; /* the scripts of all pages; */
 extern const char html_page_machine[]; /* that of html_machine, only with it; */
 extern const char html_page_end[];
-
-#endif

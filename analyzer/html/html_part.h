@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A report of some sessions of a report, read again, as elements of a page that has several (html_machine.h). */
-#ifndef MEMATTACH_HTML_PART_H
-#define MEMATTACH_HTML_PART_H
+#pragma once
 
 #include "report/report.h"
 
@@ -15,5 +14,3 @@ struct html_part {
 /* The text is to be freed; NULL: nothing of it could be read, or it does not fit into limit bytes. -ENOMEM. */
 int html_part_make(const struct html_part *p, const struct report *r, size_t limit, char **text,
                    size_t *bytes) WARN_UNUSED;
-
-#endif

@@ -10,8 +10,7 @@
  *
  * A step is so many moments of the timeline, more where the file would be too large.
  */
-#ifndef MEMATTACH_HTML_SPANS_H
-#define MEMATTACH_HTML_SPANS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ struct html_spans {
 size_t html_spans_bytes(const struct report *report);
 /* -ENOMEM. */
 int html_spans_make(const struct html_tree *tree, size_t bytes, struct html_spans *spans) WARN_UNUSED;
-
-#endif

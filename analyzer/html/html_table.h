@@ -14,8 +14,7 @@
  *
  * A comparison has no such member: --by knows no growth.
  */
-#ifndef MEMATTACH_HTML_TABLE_H
-#define MEMATTACH_HTML_TABLE_H
+#pragma once
 
 #include "base/err.h"
 #include "base/json.h"
@@ -29,5 +28,3 @@
 int html_table(const struct report *report, size_t bytes, struct json *json) WARN_UNUSED;
 /* Of each figure of a row: samples, estimate, the ends of the interval, as whole numbers that are rounded outward. */
 void html_figures(const struct report *report, const struct report_row *row, int figures, struct json *json);
-
-#endif

@@ -4,8 +4,7 @@
  * it, outermost first, and the rows that end there. Where it is too large for the page, the nodes with the least of the
  * totals go: what they hold is summed up below the nearest caller that stays, so every sum stays what it is.
  */
-#ifndef MEMATTACH_HTML_TREE_H
-#define MEMATTACH_HTML_TREE_H
+#pragma once
 
 #include "base/json.h"
 #include "output/frame_table.h"
@@ -57,5 +56,3 @@ void html_tree_sum(const struct html_tree *tree, uint32_t rows, struct html_sums
 /* The nodes that stay which have most, the root first, to be freed; *count is how many there may be, and are. NULL: out
  * of memory. */
 uint32_t *html_tree_heaviest(const struct html_tree *tree, uint32_t *count);
-
-#endif

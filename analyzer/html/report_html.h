@@ -5,8 +5,7 @@
  * allows nothing else, no connection either; all names come as data, of which the page makes text. At most HTML_BYTES,
  * whatever the report holds (html_tree.h says what gives way).
  */
-#ifndef MEMATTACH_REPORT_HTML_H
-#define MEMATTACH_REPORT_HTML_H
+#pragma once
 
 #include "report/report.h"
 
@@ -14,5 +13,3 @@
 
 /* name: of the dump. -ENOMEM. */
 int report_html(const struct report *report, const char *name, FILE *out) WARN_UNUSED;
-
-#endif

@@ -4,8 +4,7 @@
  * freed, and how old the others are; or by how much of a block is there at the end. All are known of samples that have
  * a record; what was allocated by others is a class of its own, so that the classes are always the total.
  */
-#ifndef MEMATTACH_CLASSES_H
-#define MEMATTACH_CLASSES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ const char *residency_name(enum residency residency);
 size_t class_of(enum class_kind kind, uint64_t value);
 /* Its limits, low <= value < high in bytes or seconds; high INFINITY: none. Of an enum residency the number. */
 void class_limits(enum class_kind kind, size_t number, double *low, double *high);
-
-#endif

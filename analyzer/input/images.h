@@ -4,8 +4,7 @@
  * file, or a module of Python or a package of Java (source_places.h). Frames become places (image, offset from the load
  * bias): the same in every process and after every dlopen, so stacks compare equal where the code is the same.
  */
-#ifndef MEMATTACH_IMAGES_H
-#define MEMATTACH_IMAGES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -85,5 +84,3 @@ bool images_any(const struct images *images, const struct image_map *map, bool (
 const char *image_name(const struct image *image);
 /* Without what all modules of Python have: "_json" of _json.cpython-311-x86_64-linux-gnu.so. */
 void image_short_name(const struct image *image, char *name, size_t size);
-
-#endif

@@ -3,8 +3,7 @@
  * What the blocks of a dump are that are live at its end, and who holds them, and the samples summed up by that. What
  * was not looked at is a class of its own, as is what was freed before the end, so that the classes are the total.
  */
-#ifndef MEMATTACH_LABELS_H
-#define MEMATTACH_LABELS_H
+#pragma once
 
 #include "base/map.h"
 #include "dump/dump_reader.h"
@@ -50,5 +49,3 @@ struct class_sum *labels_sum(const struct labels *labels, enum label_kind kind, 
 /* "vtable", "python", "content" or "". */
 const char *label_source_name(enum dump_type_source source);
 void labels_done(struct labels *labels);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What is known of one level of calls at a place. */
-#ifndef MEMATTACH_LOCATION_H
-#define MEMATTACH_LOCATION_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -11,5 +10,3 @@ struct location {
 	int line;             /* 0 unknown */
 	bool inlined;         /* into the next location */
 };
-
-#endif

@@ -4,8 +4,7 @@
  * the descriptor is a terminal that can erase a line, and this process group has it. It is erased by progress_clear and
  * progress_stop; a signal that ends the program leaves it there.
  */
-#ifndef MEMATTACH_PROGRESS_H
-#define MEMATTACH_PROGRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ void progress_at(struct progress *progress, const char *what, uint64_t done, uin
 void progress_clear(struct progress *progress);
 /* Erases the line; nothing is shown from now on. */
 void progress_stop(struct progress *progress);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the path of a Python file says: the module, and the shorter name that people know it by. */
-#ifndef MEMATTACH_PYTHON_FILES_H
-#define MEMATTACH_PYTHON_FILES_H
+#pragma once
 
 #define PYTHON_MODULE_TEXT 4096u
 
@@ -18,5 +17,3 @@ const char *python_file_root(const char *file);
  * PYTHON_MODULE_TEXT bytes.
  */
 void python_file_module(const char *file, const char *below, char name[PYTHON_MODULE_TEXT]);
-
-#endif

@@ -10,8 +10,7 @@
  * All files lie in the entry "/", so it says nothing; it may be the "" of a daemon that works there. Relative entries
  * are for files with a relative name; a dump has the absolute form of each as well.
  */
-#ifndef MEMATTACH_PYTHON_PATH_H
-#define MEMATTACH_PYTHON_PATH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -32,5 +31,3 @@ void python_path_done(struct python_path *path);
 
 /* The part of a file below its entry or directory of packages; false: it is in none. */
 bool python_path_below(const struct python_path *path, const char *file, char below[DUMP_CODE_FILE_TEXT]);
-
-#endif

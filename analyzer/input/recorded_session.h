@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What is kept of a dump when it has been read: a report over a thousand dumps has a thousand of these. */
-#ifndef MEMATTACH_RECORDED_SESSION_H
-#define MEMATTACH_RECORDED_SESSION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -61,5 +60,3 @@ void recorded_session_finish(struct recorded_session *session, const struct dump
 /* The name of a reason in JSON. */
 const char *recorded_session_rate_reason(uint32_t reason);
 void recorded_session_done(struct recorded_session *session);
-
-#endif

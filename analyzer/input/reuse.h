@@ -9,8 +9,7 @@
  * fit for the same place; so are those of more than REUSE_PAIRS_MAX pairs. But in a session that was thinned it may
  * have been given up, and then the pair is left out, since those that are left stand for it.
  */
-#ifndef MEMATTACH_REUSE_H
-#define MEMATTACH_REUSE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ int reuse_find(struct reuse *reuse, struct dump *dump) WARN_UNUSED;
 /* The probability that the later one was sampled, as said above; 0: leave the pair out. */
 double reuse_later(const struct reuse *reuse, const struct reuse_pair *pair, const struct dump *dump);
 void reuse_done(struct reuse *reuse);
-
-#endif

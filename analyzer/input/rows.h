@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The rows of a report: one for each stack, found by its frames. */
-#ifndef MEMATTACH_ROWS_H
-#define MEMATTACH_ROWS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -97,5 +96,3 @@ void row_take_plan(struct report_row *row, struct row_plan **plan);
 void row_merge(struct report_row *into, const struct report_row *from);
 void row_done(struct report_row *row);
 void rows_done(struct rows *rows);
-
-#endif

@@ -4,8 +4,7 @@
  * no order: so what every sample adds to is apart from the rest, the rest is there only if it is asked for, and
  * records are taken in batches, for which the tallies are fetched ahead.
  */
-#ifndef MEMATTACH_SAMPLES_H
-#define MEMATTACH_SAMPLES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -122,5 +121,3 @@ void samples_done(struct samples *samples);
 
 /* The keys of the live blocks, as options.kept of the later state wants them. */
 int samples_keys(struct dump *dump, struct map *kept) WARN_UNUSED;
-
-#endif

@@ -4,8 +4,7 @@
  * other. A place is a function, its file and a line: the same in every process, however often the code was loaded or
  * compiled. The image of such a place is the Python module or the Java package, and its offset a number in this table.
  */
-#ifndef MEMATTACH_SOURCE_PLACES_H
-#define MEMATTACH_SOURCE_PLACES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,5 +56,3 @@ const struct location *source_places_find(const struct images *images, uint64_t 
 /* The package of a place of the JDK, whose lines say little; NULL: it is none. */
 const char *source_places_jdk(const struct images *images, uint64_t place);
 bool source_places_have(const struct images *images, uint64_t place);
-
-#endif

@@ -4,8 +4,7 @@
  * that were freed what the history has kept. Threads of one name are one. Beyond STACK_THREADS_MAX parts there are none
  * at all.
  */
-#ifndef MEMATTACH_STACK_THREADS_H
-#define MEMATTACH_STACK_THREADS_H
+#pragma once
 
 #include "dump/dump_reader.h"
 #include "input/rows.h"
@@ -40,5 +39,3 @@ int stack_threads_finish(struct stack_threads *threads, struct dump *dump) WARN_
 /* What was added of the dump that is read is forgotten. */
 void stack_threads_restart(struct stack_threads *threads);
 void stack_threads_done(struct stack_threads *threads);
-
-#endif

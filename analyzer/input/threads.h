@@ -4,8 +4,7 @@
  * gives an id its name, the last one if there are several. What was allocated in all is kept for stacks only, so it is
  * not known of threads.
  */
-#ifndef MEMATTACH_THREADS_H
-#define MEMATTACH_THREADS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,5 +37,3 @@ struct thread_sum *threads_get(struct threads *threads, uint32_t tid);
 /* Takes the names of these threads from the dump. */
 int threads_read_names(struct threads *threads, struct dump *dump) WARN_UNUSED;
 void threads_done(struct threads *threads);
-
-#endif

@@ -4,8 +4,7 @@
  * frame is several places where methods were inlined. A frame without a name is "[gone]": its method had gone, or was
  * another, before it could be named, or nobody knows that it is not.
  */
-#ifndef MEMATTACH_JAVA_PLACES_H
-#define MEMATTACH_JAVA_PLACES_H
+#pragma once
 
 #include "dump/dump_reader.h"
 #include "input/images.h"
@@ -52,5 +51,3 @@ void java_places_done(struct java_places *names);
 
 /* The places of a frame, innermost first, *count >= 1; *known is false for one that has no name. */
 const struct java_shown_place *java_places_of(struct java_places *names, uint64_t frame, uint32_t *count, bool *known);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The tables of frames and modules of the JSON report, to which its stacks refer by number. */
-#ifndef MEMATTACH_JSON_FRAMES_H
-#define MEMATTACH_JSON_FRAMES_H
+#pragma once
 
 #include "base/json.h"
 #include "output/place_table.h"
@@ -21,5 +20,3 @@ void json_frames_done(struct json_frames *frames);
 int json_frames_stack(struct json_frames *frames, struct json *j, const struct report_row *row) WARN_UNUSED;
 /* The members "frames" and "modules" of the report. -ENOMEM. */
 int json_frames_tables(struct json_frames *frames, struct json *j) WARN_UNUSED;
-
-#endif

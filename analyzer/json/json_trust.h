@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The member "trust" of the JSON report (memanalyze(1)): what each figure is worth, and why. */
-#ifndef MEMATTACH_JSON_TRUST_H
-#define MEMATTACH_JSON_TRUST_H
+#pragma once
 
 #include "base/json.h"
 #include "report/report.h"
 
 /* keys: the names of the figures. */
 void json_trust(struct json *json, const struct report *report, const char *const keys[FIGURE_COUNT]);
-
-#endif

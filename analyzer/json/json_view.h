@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What is special to some views, in JSON. */
-#ifndef MEMATTACH_JSON_VIEW_H
-#define MEMATTACH_JSON_VIEW_H
+#pragma once
 
 #include "base/json.h"
 #include "report/report.h"
@@ -18,5 +17,3 @@ void json_machine(struct json *j, const struct report *report);
 void json_timeline(struct json *j, const struct report *report);
 /* The members that say what a group is. */
 void json_group_names(struct json *j, const struct report *report, const struct group *group);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The report as JSON; the fields are documented in memanalyze(1). */
-#ifndef MEMATTACH_REPORT_JSON_H
-#define MEMATTACH_REPORT_JSON_H
+#pragma once
 
 #include <stdio.h>
 
@@ -11,5 +10,3 @@
 
 /* -ENOMEM. */
 int report_json(const struct report *report, FILE *out) WARN_UNUSED;
-
-#endif

@@ -7,8 +7,7 @@
  * that are shown first, while a look has taken less than FLEET_READ_NS of CPU time: with whatever many processes a look
  * costs about the same, and those further down have figures that are some looks old, or none yet.
  */
-#ifndef MEMATTACH_FLEET_ROWS_H
-#define MEMATTACH_FLEET_ROWS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,5 +63,3 @@ void fleet_sort(struct fleet *fleet, enum fleet_sort sort);
 /* Whether the text is in its command or its group, in capitals or not. */
 bool fleet_fits(const struct fleet_process *process, const char *text);
 void fleet_done(struct fleet *fleet);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The processes of a directory as a screen of so many columns and lines. Nothing that comes from a dump acts on the
  * terminal. */
-#ifndef MEMATTACH_FLEET_SCREEN_H
-#define MEMATTACH_FLEET_SCREEN_H
+#pragma once
 
 #include <stdio.h>
 
@@ -29,5 +28,3 @@ static inline size_t fleet_screen_page(size_t lines)
 	return lines > head ? lines - head : 0;
 }
 void fleet_screen_write(const struct fleet_frame *frame, size_t columns, size_t lines, bool colour, FILE *out);
-
-#endif

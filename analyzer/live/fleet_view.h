@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* memanalyze --live DIRECTORY: its processes on a terminal as top has them, those that grow first; Enter shows the live
  * view of one. */
-#ifndef MEMATTACH_FLEET_VIEW_H
-#define MEMATTACH_FLEET_VIEW_H
+#pragma once
 
 #include "report/report.h"
 
@@ -14,5 +13,3 @@ struct fleet_options {
 
 /* As live_run. */
 int fleet_view_run(const struct fleet_options *options, struct err *e) WARN_UNUSED;
-
-#endif

@@ -6,8 +6,7 @@
  * would stop the whole job, the view waits until it is in the foreground. Where Ctrl-Z was ignored when memanalyze was
  * started it is no key for stopping either: whoever started it must go on.
  */
-#ifndef MEMATTACH_LIVE_GUARD_H
-#define MEMATTACH_LIVE_GUARD_H
+#pragma once
 
 #include "base/err.h"
 
@@ -18,5 +17,3 @@
  * child, -ECANCELED if it was ended by a signal that nobody has sent to the guard.
  */
 int live_guard_run(int (*run)(void *arg, struct err *e), void *arg, struct err *e) WARN_UNUSED;
-
-#endif

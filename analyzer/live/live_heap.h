@@ -15,8 +15,7 @@
  * each sample stands for: then a new base begins. There are two bases, so that growth is over the last
  * LIVE_WINDOW_NS / 2 to LIVE_WINDOW_NS.
  */
-#ifndef MEMATTACH_LIVE_HEAP_H
-#define MEMATTACH_LIVE_HEAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -93,5 +92,3 @@ void live_stack_add(struct live_stack *sum, const struct live_stack *stack);
 /* The live bytes or blocks with their interval; the upper end holds what samples that were lost may have stood for. */
 struct estimate live_heap_estimate(const struct live_heap *heap, const struct live_stack *stack, bool bytes,
                                    double confidence);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a live view waits for: keys of the terminal, another size of it, or the time of its next look. */
-#ifndef MEMATTACH_LIVE_KEYBOARD_H
-#define MEMATTACH_LIVE_KEYBOARD_H
+#pragma once
 
 #include <stdint.h>
 
@@ -25,5 +24,3 @@ struct live_keyboard {
 void live_keyboard_catch_resize(void);
 /* Until due_ns of the monotonic clock; without an end while the view pauses. 0, or what type and apply return. */
 int live_keyboard_await(struct live_keyboard *keyboard, uint64_t due_ns, struct err *e) WARN_UNUSED;
-
-#endif

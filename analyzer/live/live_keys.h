@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The keys of the live view, and what they do to it. Touches no terminal. */
-#ifndef MEMATTACH_LIVE_KEYS_H
-#define MEMATTACH_LIVE_KEYS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,5 +53,3 @@ void live_choice_apply(struct live_choice *choice, enum live_key key, size_t row
 void live_choice_fit(struct live_choice *choice, size_t rows, size_t page);
 /* A byte while typing: text, backspace, or Enter, which keeps the filter. */
 void live_choice_type(struct live_choice *choice, char byte);
-
-#endif

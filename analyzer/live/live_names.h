@@ -4,8 +4,7 @@
  * file, line or module; and, of a stack, with its callers. Each stack is named once. Names come from the process that
  * reads program files (symbols.h); to ask for few at a time leaves the view responsive.
  */
-#ifndef MEMATTACH_LIVE_NAMES_H
-#define MEMATTACH_LIVE_NAMES_H
+#pragma once
 
 #include "report/groups.h"
 #include "live/live_heap.h"
@@ -38,5 +37,3 @@ void live_names_stack(const struct live_names *names, const struct live_heap *he
  * printable. Returns how many there are. */
 size_t live_names_whole(const struct live_heap *heap, const struct live_stack *stack, size_t first, size_t count,
                         void (*line)(void *arg, const char *text), void *arg);
-
-#endif

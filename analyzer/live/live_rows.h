@@ -9,8 +9,7 @@
  * whole view, and a view of a steady heap says so much as once that anything has changed with 1 - confidence at most,
  * however long it lasts and whatever its looks have in common. Half is spent in the first LIVE_TESTS_HALF looks.
  */
-#ifndef MEMATTACH_LIVE_ROWS_H
-#define MEMATTACH_LIVE_ROWS_H
+#pragma once
 
 #include "live/live_heap.h"
 #include "live/live_names.h"
@@ -56,5 +55,3 @@ void live_rows_filter(struct live_rows *rows, const struct live_heap *heap, cons
 const struct live_stack *live_rows_largest(const struct live_heap *heap, const struct live_names *names,
                                            const struct live_row *row);
 void live_rows_done(struct live_rows *rows);
-
-#endif

@@ -4,8 +4,7 @@
  * a dump acts on a terminal: it is made printable before (printable.h). Where columns are missing the least important
  * ones are left out; the live bytes and the name stay.
  */
-#ifndef MEMATTACH_LIVE_SCREEN_H
-#define MEMATTACH_LIVE_SCREEN_H
+#pragma once
 
 #include <stdio.h>
 
@@ -58,5 +57,3 @@ void live_screen_last(const struct live_frame *frame, FILE *out);
  * rows (0: all), columns divided by tabs, bytes in full. Ends with an empty line.
  */
 void live_batch_write(const struct live_frame *frame, size_t top, FILE *out);
-
-#endif

@@ -10,8 +10,7 @@
  * into them. Reading the names of functions comes on top, once for each address, in the process that does it
  * (symbols.h); all of them have a low priority.
  */
-#ifndef MEMATTACH_LIVE_VIEW_H
-#define MEMATTACH_LIVE_VIEW_H
+#pragma once
 
 #include "report/report.h"
 
@@ -33,5 +32,3 @@ int live_check(const struct report_options *report, struct err *e) WARN_UNUSED;
 int live_run(const struct live_options *options, struct err *e) WARN_UNUSED;
 /* The view alone, by who has a guard and the terminal already. */
 int live_show(const struct live_options *options, struct err *e) WARN_UNUSED;
-
-#endif

@@ -4,8 +4,7 @@
  * was there before, no cursor, no line of its own breaking, and keys that come one by one and are not shown. Ctrl-C and
  * its like stay signals.
  */
-#ifndef MEMATTACH_TERMINAL_H
-#define MEMATTACH_TERMINAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,5 +32,3 @@ int terminal_write(const char *text, size_t bytes, struct err *e) WARN_UNUSED;
 /* A screen that write_screen makes for its columns and lines, whole. */
 typedef void (*terminal_screen_fn)(const void *view, size_t columns, size_t lines, FILE *out);
 int terminal_draw(terminal_screen_fn write_screen, const void *view, struct err *e) WARN_UNUSED;
-
-#endif

@@ -4,8 +4,7 @@
  * nothing acts on a terminal; what is otherwise becomes U+FFFD. What means something in a form is its writer's
  * business.
  */
-#ifndef MEMATTACH_FRAME_NAME_H
-#define MEMATTACH_FRAME_NAME_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ const char *frame_name_clean(struct name_text *buffer, const char *name);
 const char *frame_name_text(struct name_text *buffer, const struct report *report, uint64_t place,
                             const struct location *location);
 void frame_name_done(struct name_text *buffer);
-
-#endif

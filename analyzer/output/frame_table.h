@@ -3,8 +3,7 @@
  * The frames of an output that tells functions apart, not calls: each function of a module once, whatever the line or
  * the place into which it was inlined, in the order in which they were met. Names are clean (frame_name.h).
  */
-#ifndef MEMATTACH_FRAME_TABLE_H
-#define MEMATTACH_FRAME_TABLE_H
+#pragma once
 
 #include "report/folding.h"
 #include "output/frame_name.h"
@@ -36,5 +35,3 @@ void frame_table_done(struct frame_table *table);
 int frame_table_word(struct frame_table *table, const char *word, uint32_t *frame) WARN_UNUSED;
 /* The number of a frame of a folded stack. -ENOMEM. */
 int frame_table_folded(struct frame_table *table, const struct folded_frame *folded, uint32_t *frame) WARN_UNUSED;
-
-#endif

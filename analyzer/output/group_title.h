@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a group of samples or of sessions (report/groups.h) is called: a thread, a range of sizes or of times, a unit.
  */
-#ifndef MEMATTACH_GROUP_TITLE_H
-#define MEMATTACH_GROUP_TITLE_H
+#pragma once
 
 #include "report/report.h"
 
@@ -10,5 +9,3 @@
 
 /* Of a group by report->options.by, which is of samples or sessions; printable. Returns title. */
 const char *group_title(const struct report *report, const struct group *group, char title[GROUP_TITLE_TEXT]);
-
-#endif

@@ -4,8 +4,7 @@
  * whatever is shown of the stacks. What --top leaves out is one row more. Where a stack is not known, or not to its
  * end, a name in parentheses says so in the place of its frames.
  */
-#ifndef MEMATTACH_OUTPUT_ROWS_H
-#define MEMATTACH_OUTPUT_ROWS_H
+#pragma once
 
 #include "report/report.h"
 
@@ -38,5 +37,3 @@ uint64_t output_rows_lived(const struct output_rows *rows, size_t i);
 int64_t *output_rows_column(const struct output_rows *rows, enum output_side side, enum report_figure figure);
 /* The total as such a number. */
 int64_t output_rows_total(const struct output_rows *rows, enum output_side side, enum report_figure figure);
-
-#endif

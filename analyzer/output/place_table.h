@@ -3,8 +3,7 @@
  * The places of the stacks that an output shows, each once, in the order in which they were met. A place has one frame
  * for each level of inlined calls; frames are numbered through all places.
  */
-#ifndef MEMATTACH_PLACE_TABLE_H
-#define MEMATTACH_PLACE_TABLE_H
+#pragma once
 
 #include "report/report.h"
 
@@ -30,5 +29,3 @@ const struct place_entry *place_table_get(struct place_table *table, uint64_t pl
 /* Of one frame of an entry; never NULL. */
 const struct location *place_entry_location(const struct report *report, const struct place_entry *entry,
                                             uint32_t frame);
-
-#endif

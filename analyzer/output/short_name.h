@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Names of functions cut down to what fits a line: template arguments first, then parameters, then the middle. */
-#ifndef MEMATTACH_SHORT_NAME_H
-#define MEMATTACH_SHORT_NAME_H
+#pragma once
 
 #include <stddef.h>
 
@@ -12,5 +11,3 @@ void short_name(const char *name, size_t columns, char *out, size_t size);
 /* Cuts text that is valid UTF-8 in the middle, and marks that, so that it has at most so many columns, in place.
  * Returns its columns. */
 size_t short_name_cut(char *text, size_t columns);
-
-#endif

@@ -34,8 +34,7 @@
  *
  * So Python frames are always all there, in their own order, and so are native frames.
  */
-#ifndef MEMATTACH_PYTHON_MERGE_H
-#define MEMATTACH_PYTHON_MERGE_H
+#pragma once
 
 #include "dump/dump_reader.h"
 
@@ -60,5 +59,3 @@ bool python_is_evaluator(const struct dump_header *header, uint64_t frame);
  * that use one stack in turns may be among them. */
 void python_merge(const struct dump_header *header, const struct dump_stack_copy *copy, uint32_t first, bool coroutines,
                   struct merged_stack *merged);
-
-#endif

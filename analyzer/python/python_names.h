@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* From the Python frames of a dump to places (source_places.h). Each frame is looked up once, each code object read
  * seldom more than once, and a dump whose records ask for more work than a real one does loses names, not time. */
-#ifndef MEMATTACH_PYTHON_NAMES_H
-#define MEMATTACH_PYTHON_NAMES_H
+#pragma once
 
 #include "dump/dump_reader.h"
 #include "input/images.h"
@@ -27,5 +26,3 @@ void python_names_done(struct python_names *names);
 /* The place of a Python frame; of one whose code is not known, that which says so, and *known is false. 0: no memory.
  */
 uint64_t python_names_place(struct python_names *names, uint64_t frame, bool *known);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads the records of one dump into the rows of a report. */
-#ifndef MEMATTACH_COLLECT_H
-#define MEMATTACH_COLLECT_H
+#pragma once
 
 #include "report/report.h"
 
@@ -15,5 +14,3 @@ enum collect_side {
 
 /* kept: of a pair of one session, see struct sample_options; NULL otherwise. */
 int collect_dump(struct report *report, struct dump *dump, enum collect_side side, struct map *kept) WARN_UNUSED;
-
-#endif

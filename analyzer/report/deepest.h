@@ -4,8 +4,7 @@
  * two such functions share stacks, so one of them is nearer to the allocations. Functions are those that are shown
  * (folding.h); the outermost one of a stack, main or its like, is none.
  */
-#ifndef MEMATTACH_DEEPEST_H
-#define MEMATTACH_DEEPEST_H
+#pragma once
 
 #include "report/report.h"
 
@@ -20,5 +19,3 @@ struct deepest {
 
 /* -ENOMEM. */
 int deepest_find(const struct report *report, enum report_figure figure, struct deepest *deepest) WARN_UNUSED;
-
-#endif

@@ -12,8 +12,7 @@
  *
  * With options.show_std, or without symbols, every frame is shown. If nothing would be left, so is the innermost.
  */
-#ifndef MEMATTACH_FOLDING_H
-#define MEMATTACH_FOLDING_H
+#pragma once
 
 #include "report/report.h"
 
@@ -42,5 +41,3 @@ const char *folding_kind(const struct report *report, uint64_t place, const stru
 
 /* Finds the functions without a name that many callers have; for report_finish. -ENOMEM. */
 int folding_find_shared(struct report *report) WARN_UNUSED;
-
-#endif

@@ -4,8 +4,7 @@
  * called the allocator itself, inclusive where it is anywhere in the stack. Or samples by thread, size or lifetime,
  * which are inclusive. Or whole sessions (session_groups.h), inclusive as well.
  */
-#ifndef MEMATTACH_GROUPS_H
-#define MEMATTACH_GROUPS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -113,5 +112,3 @@ const struct labels_look *groups_unknown(const struct recorded_session *sessions
 struct group *groups_named(struct groups *groups, uint32_t image, const char *name);
 void groups_sort(struct groups *groups, enum report_figure sort, enum group_by by);
 void groups_done(struct groups *groups);
-
-#endif

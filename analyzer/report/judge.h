@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Collects what tells of the worth of a report's figures, and applies what stats/trust.h decides from it to the rows.
  */
-#ifndef MEMATTACH_JUDGE_H
-#define MEMATTACH_JUDGE_H
+#pragma once
 
 #include "report/report.h"
 
@@ -16,5 +15,3 @@ void judge(struct report *report);
 /* After the tests: where frees are missed, no growth of live figures is called one; nor is what a collector of garbage
  * may yet free called a leak. */
 void judge_row(const struct report *report, struct report_row *row);
-
-#endif

@@ -4,8 +4,7 @@
  * they have more than its records is that of samples without one: lost ones, and freed ones that the history has
  * dropped.
  */
-#ifndef MEMATTACH_LOST_SAMPLES_H
-#define MEMATTACH_LOST_SAMPLES_H
+#pragma once
 
 #include "dump/dump_reader.h"
 #include "stats/estimate.h"
@@ -15,5 +14,3 @@
  * the records of the stack have. */
 void lost_samples_weigh(const struct dump_stack *stack, const struct free_tally *frees, double seen, double part,
                         double lost, struct estimate_sum sums[2]);
-
-#endif

@@ -8,8 +8,7 @@
  *   report_init, report_add for each dump (or report_add_pair), report_finish, then show it, report_done
  * Terms: docs/glossary.md
  */
-#ifndef MEMATTACH_REPORT_H
-#define MEMATTACH_REPORT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -324,5 +323,3 @@ struct report_plan {
 	double seconds; /* if allocation goes on as in the session */
 };
 struct report_plan report_plan(const struct report *report, const struct report_row *row);
-
-#endif

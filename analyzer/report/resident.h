@@ -3,8 +3,7 @@
  * The sum of the resident memory: by how much it has grown in a session, and what of that each kind of memory has,
  * counted from outside (memory_growth.h). It is held against what is live by samples, which is an estimate of a part.
  */
-#ifndef MEMATTACH_RESIDENT_H
-#define MEMATTACH_RESIDENT_H
+#pragma once
 
 #include "input/recorded_session.h"
 #include "stats/estimate.h"
@@ -48,5 +47,3 @@ void resident_judge(struct report_resident *r, const struct estimate *live, doub
 /* The growth of what may be blocks of allocators. */
 double resident_of_allocators(const struct report_resident *r);
 const char *resident_kind_name(enum dump_memory_kind kind);
-
-#endif

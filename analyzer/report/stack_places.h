@@ -14,8 +14,7 @@
  * extension that allocates, and a program that runs Python inside of it. Files decide, not names of functions, so the
  * rows are the same with and without symbols.
  */
-#ifndef MEMATTACH_STACK_PLACES_H
-#define MEMATTACH_STACK_PLACES_H
+#pragma once
 
 #include "input/images.h"
 #include "java/java_places.h"
@@ -53,5 +52,3 @@ int stack_maker_init(struct stack_maker *maker, struct dump *dump, const struct 
                      struct images *images, struct symbols *symbols, bool native) WARN_UNUSED;
 void stack_maker_done(struct stack_maker *maker);
 void stack_places_make(struct stack_maker *maker, const struct dump_stack_copy *copy, struct stack_places *places);
-
-#endif

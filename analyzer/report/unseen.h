@@ -3,8 +3,7 @@
  * What a sample that nobody has seen would weigh. A stack may have one in every dump of its side, also in those that
  * show none of it: so the sets of a row are those of all dumps, and each side of a comparison has a rate of its own.
  */
-#ifndef MEMATTACH_UNSEEN_H
-#define MEMATTACH_UNSEEN_H
+#pragma once
 
 #include "report/report.h"
 
@@ -28,5 +27,3 @@ struct unseen_stacks {
 	double estimate, high; /* bytes; an upper end as all others */
 };
 struct unseen_stacks unseen_stacks(const struct report *report, bool live);
-
-#endif

@@ -11,8 +11,7 @@
  * intervals", JASA 100:71-81): those of rows that are called grown are above 0, and of these ends at most so many are
  * false on average; where none is called, none of all rows is above 0.
  */
-#ifndef MEMATTACH_COMPARE_H
-#define MEMATTACH_COMPARE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -37,5 +36,3 @@ double compare_p_value(const struct estimate_sum *plus, const struct estimate_su
  * than 1; negative if none. Sorts p.
  */
 double compare_threshold(double *p, size_t n, double level);
-
-#endif

@@ -27,8 +27,7 @@
  *
  * What lives longer than the session cannot be told from a leak: ages are cut off (right-censored) at the end.
  */
-#ifndef MEMATTACH_LEAKS_H
-#define MEMATTACH_LEAKS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -90,5 +89,3 @@ double leak_decides_after(const struct leak_tally *tally, double confidence);
 
 /* P(X >= k) for X binomial (n, 1/2). */
 double leak_binomial_tail(uint64_t n, uint64_t k);
-
-#endif

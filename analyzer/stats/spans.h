@@ -7,8 +7,7 @@
  * A sample comes at the first moment at or after its birth, and goes at the first one at or after its free, as in
  * timeline.h. So what came until the end of a step and goes after it is what a report for that moment shows as live.
  */
-#ifndef MEMATTACH_SPANS_H
-#define MEMATTACH_SPANS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -46,5 +45,3 @@ uint32_t spans_of(const struct spans *spans, uint32_t stack);
 /* How many steps there are. */
 size_t spans_steps(const struct spans *spans);
 void spans_done(struct spans *spans);
-
-#endif

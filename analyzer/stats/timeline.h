@@ -5,8 +5,7 @@
  * added up in the end, so a sample costs the same however long it lives. The sum at a moment is over the same samples
  * as that of a report for that moment, and so is its interval.
  */
-#ifndef MEMATTACH_TIMELINE_H
-#define MEMATTACH_TIMELINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ void timeline_finish(struct timeline *timeline, uint64_t rate, uint64_t whole_si
 /* The moment at which most was live, the first one of equals. There must be one. */
 const struct timeline_point *timeline_peak(const struct timeline *timeline);
 void timeline_done(struct timeline *timeline);
-
-#endif

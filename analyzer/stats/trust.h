@@ -30,8 +30,7 @@
  * above what sampling leaves open anyway: the bytes of the missed frees, and the share of the live bytes, are above
  * half of the width of their interval. Decisions are made with ESTIMATE_CONFIDENCE, whatever is shown.
  */
-#ifndef MEMATTACH_TRUST_H
-#define MEMATTACH_TRUST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -131,5 +130,3 @@ bool trust_live_doubtful(const struct trust *trust);
 /* "measured", "upper_bound" …, as in JSON. */
 const char *trust_value_name(enum trust_value value);
 const char *trust_reason_name(enum trust_reason reason);
-
-#endif

@@ -3,8 +3,7 @@
  * What memattach has opened in time for naming the frames of a dump: the root directory of the target, and the files of
  * its modules, as descriptors (include/symbol_request.h).
  */
-#ifndef MEMATTACH_GIVEN_FILES_H
-#define MEMATTACH_GIVEN_FILES_H
+#pragma once
 
 #include "input/images.h"
 #include "debug_info/jail.h"
@@ -25,5 +24,3 @@ void given_files_take(struct given_files *given, int root, const char *files);
 struct jail_files given_files_descriptors(const struct given_files *given);
 /* Tells the images of the dump. */
 void given_files_apply(const struct given_files *given, struct images *images, const struct image_map *map);
-
-#endif

@@ -3,8 +3,7 @@
  * /tmp/perf-PID.map: the code that a process has made itself, as lines "START SIZE name" with hexadecimal numbers. The
  * file is written by the process and may hold anything: a line that makes no sense is passed over.
  */
-#ifndef MEMATTACH_PERF_MAP_H
-#define MEMATTACH_PERF_MAP_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ int perf_map_read(struct perf_map *map, int fd) WARN_UNUSED;
 void perf_map_done(struct perf_map *map);
 /* The name of the code at an address, NULL if there is none. Of several that cover it, that which begins last. */
 const char *perf_map_find(const struct perf_map *map, uint64_t address);
-
-#endif

@@ -5,8 +5,7 @@
  * that user alone (rights_lend in common/sandbox/rights.h), and reads only a regular file of his or of root's that lies
  * in /tmp itself and is not older than the process.
  */
-#ifndef MEMATTACH_PERF_MAP_FILE_H
-#define MEMATTACH_PERF_MAP_FILE_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -22,5 +21,3 @@ struct perf_map_file {
 
 /* A descriptor; -1: there is none, or *refused says why it is not read. */
 int perf_map_file_open(const struct perf_map_file *file, enum symbol_map *refused);
-
-#endif

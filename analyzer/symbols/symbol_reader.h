@@ -3,8 +3,7 @@
  * Answers questions about images from their files: what lives in the jail (jail.h). A question is a message that begins
  * with its number, and so is each answer (wire.h); symbols.c asks, and says what the members are.
  */
-#ifndef MEMATTACH_SYMBOL_READER_H
-#define MEMATTACH_SYMBOL_READER_H
+#pragma once
 
 /*
  * OPEN      image, flags, deleted, file, lines, build-id, path, root, debug path, fetched path; again to
@@ -24,5 +23,3 @@ enum symbol_question { SYMBOL_OPEN, SYMBOL_LINES, SYMBOL_RANGES, SYMBOL_ALLOCATO
 /* Answers until the other end of the descriptor is closed. doing: the image that is being asked about, for who finds
  * that this process is gone. */
 void symbol_reader_run(int fd, _Atomic unsigned *doing);
-
-#endif

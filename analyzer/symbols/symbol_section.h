@@ -3,8 +3,7 @@
  * Makes the names of a dump (struct dump_symbols in dump_format.h). What would make it larger than its limit is left
  * out, and the result says so.
  */
-#ifndef MEMATTACH_SYMBOL_SECTION_H
-#define MEMATTACH_SYMBOL_SECTION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ void symbol_section_place(struct symbol_section *section, uint64_t frame, uint16
 void symbol_section_module(struct symbol_section *section, const struct dump_symbol_module *module, const char *reason);
 /* To be freed; NULL: no memory. (*result)->bytes is its size. */
 struct dump_symbols *symbol_section_build(struct symbol_section *section);
-
-#endif

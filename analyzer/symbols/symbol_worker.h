@@ -4,8 +4,7 @@
  * ends, for whatever reason, or neither answers nor works for WORKER_SILENCE_SECONDS, it is another one that answers
  * the next question, which knows nothing of the images that were opened.
  */
-#ifndef MEMATTACH_SYMBOL_WORKER_H
-#define MEMATTACH_SYMBOL_WORKER_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -35,5 +34,3 @@ bool symbol_worker_start(struct symbol_worker *w);
 /* False: it is gone, at work on image w->doing. */
 bool symbol_worker_ask(struct symbol_worker *w, const struct wire *question);
 bool symbol_worker_answer(struct symbol_worker *w, struct wire *answer);
-
-#endif

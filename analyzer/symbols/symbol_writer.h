@@ -5,10 +5,7 @@
  * the process that does it has then nothing of memattach's memory, the code is that of the reports, and the jail
  * (jail.h) is around what reads files in either case.
  */
-#ifndef MEMATTACH_SYMBOL_WRITER_H
-#define MEMATTACH_SYMBOL_WRITER_H
+#pragma once
 
 /* Arguments after the option. The exit status. */
 int symbol_writer_main(int argc, char **argv);
-
-#endif

@@ -4,8 +4,7 @@
  * looked up once; each image is opened when the first of its places is asked for. Files are read by a process that can
  * do nothing else (symbol_worker.h): one that cannot be read costs names.
  */
-#ifndef MEMATTACH_ANALYZER_SYMBOLS_H
-#define MEMATTACH_ANALYZER_SYMBOLS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,5 +51,3 @@ bool symbols_segment(struct symbols *symbols, uint64_t place, struct symbol_segm
 
 /* The file that was found for an image; NULL if none of its places was looked up. */
 const struct image_found *symbols_image_file(const struct symbols *symbols, uint32_t image);
-
-#endif

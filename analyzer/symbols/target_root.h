@@ -5,8 +5,7 @@
  * and the process with the recorded number began at the recorded time. A file below it is believed by its build-id, as
  * any other; so a process that ends just now costs names and no more.
  */
-#ifndef MEMATTACH_TARGET_ROOT_H
-#define MEMATTACH_TARGET_ROOT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -15,5 +14,3 @@
 
 /* "/proc/PID/root"; false and "": there is no such process. */
 bool target_root_find(const struct dump *dump, char root[IMAGE_ROOT_TEXT]);
-
-#endif

@@ -3,8 +3,7 @@
  * Messages between memanalyze and its jail (jail.h), over a stream: the number of bytes, then those. The parent
  * believes nothing that it receives: takes are checked, and after one that does not fit all others fail.
  */
-#ifndef MEMATTACH_WIRE_H
-#define MEMATTACH_WIRE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ const char *wire_take_string(struct wire *w);
 bool wire_send(int fd, const struct wire *w);
 /* Blocks. The message replaces what w had. */
 bool wire_receive(int fd, struct wire *w);
-
-#endif

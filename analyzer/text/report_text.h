@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The report for people. */
-#ifndef MEMATTACH_REPORT_TEXT_H
-#define MEMATTACH_REPORT_TEXT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -14,5 +13,3 @@ struct text_style {
 
 /* name: how the user called the dump. */
 void report_text(const struct report *report, const char *name, FILE *out, struct text_style style);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of the text report share. */
-#ifndef MEMATTACH_TEXT_H
-#define MEMATTACH_TEXT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -129,5 +128,3 @@ void text_timeline(const struct text *t);
 /* Who was not profiled, where a directory was given. */
 void text_machine(const struct text *t);
 size_t text_classes(const struct text *t);
-
-#endif

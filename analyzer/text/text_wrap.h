@@ -4,13 +4,10 @@
  * word that is wider than a line is not broken: it may be a path that is to be copied. Each character counts as one
  * column, sequences that colour as none.
  */
-#ifndef MEMATTACH_TEXT_WRAP_H
-#define MEMATTACH_TEXT_WRAP_H
+#pragma once
 
 #include <stddef.h>
 #include <stdio.h>
 
 /* Writes to out, which the caller closes after this stream; NULL: out of memory. */
 FILE *text_wrap_open(FILE *out, size_t columns);
-
-#endif

@@ -6,8 +6,7 @@
  *   CALLS_END   from this number on there are no calls of programs for this machine
  *   CALL_NONE   what the machine's header makes of SYS_name where the machine has no such call: no call has this number
  */
-#ifndef MEMATTACH_SYSTEM_CALLS_H
-#define MEMATTACH_SYSTEM_CALLS_H
+#pragma once
 
 #include <linux/audit.h>
 #include <sys/syscall.h>
@@ -20,6 +19,4 @@
 #include "arch/aarch64/system_calls.h"
 #else
 #error "memattach does not know the system calls of this architecture yet"
-#endif
-
 #endif

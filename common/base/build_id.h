@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Build-ids as text, which names files of debug information and of the cache. Not for the payload. */
-#ifndef MEMATTACH_BUILD_ID_H
-#define MEMATTACH_BUILD_ID_H
+#pragma once
 
 #include <stdint.h>
 
@@ -20,5 +19,3 @@ static inline void build_id_format(const uint8_t *id, uint32_t bytes, char text[
 	}
 	text[2 * bytes] = 0;
 }
-
-#endif

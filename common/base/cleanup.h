@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Cleanup attributes for descriptors, streams and heap. Not for the payload. */
-#ifndef MEMATTACH_CLEANUP_H
-#define MEMATTACH_CLEANUP_H
+#pragma once
 
 #include <errno.h>
 #include <stdio.h>
@@ -51,5 +50,3 @@ static inline void *cleanup_steal_pointer_(void *p)
 	return value;
 }
 #define cleanup_steal_pointer(p) ((__typeof__(*(p)))cleanup_steal_pointer_(p))
-
-#endif

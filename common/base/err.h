@@ -3,8 +3,7 @@
  * One error of a fallible function: the deepest frame that knows the cause writes the text, the callers pass it up,
  * only the main files print it. A function that takes a struct err returns 0 or -errno.
  */
-#ifndef MEMATTACH_ERR_H
-#define MEMATTACH_ERR_H
+#pragma once
 
 #include <errno.h>
 
@@ -25,5 +24,3 @@ int err_set(struct err *e, int code, const char *format, ...) __attribute__((for
 int err_sys(struct err *e, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 /* Puts "text: " in front of what is there; returns -e->code. */
 int err_prefix(struct err *e, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
-
-#endif

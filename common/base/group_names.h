@@ -3,8 +3,7 @@
  * What the path of a cgroup says of a process: its unit of systemd, its container, its pod. Paths are made by systemd,
  * container engines and kubelets, each in its own form; what none of these forms fits is not named.
  */
-#ifndef MEMATTACH_GROUP_NAMES_H
-#define MEMATTACH_GROUP_NAMES_H
+#pragma once
 
 #define GROUP_NAME 256u
 #define CONTAINER_DIGITS 64u
@@ -17,5 +16,3 @@ struct group_names {
 };
 
 void group_names_of(const char *path, struct group_names *names);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Lists that grow by one element. Not for the payload. */
-#ifndef MEMATTACH_GROW_H
-#define MEMATTACH_GROW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,5 +29,3 @@ static inline bool grow_(void *list, size_t count, size_t element_bytes)
  * is as it was.
  */
 #define grow_list(list, count) grow_(&(list), (count), sizeof *(list))
-
-#endif

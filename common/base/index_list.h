@@ -3,8 +3,7 @@
  * Lists within one array: each element has a uint32_t member `next`, the index of the next one of its list + 1, and 0
  * in the last. A list is the index of its first element + 1; 0 is the empty one.
  */
-#ifndef MEMATTACH_INDEX_LIST_H
-#define MEMATTACH_INDEX_LIST_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ static inline void index_list_join_(void *elements, size_t element_bytes, size_t
 /* Puts the list `more` before *list; it belongs to nothing else from then on. */
 #define index_list_join(elements, list, more)                                                                          \
 	index_list_join_(elements, sizeof *(elements), offsetof(__typeof__(*(elements)), next), list, more)
-
-#endif

@@ -4,8 +4,7 @@
  * UTF-8 becomes U+FFFD, and what acts on a terminal (printable.h) is escaped. Numbers that are not finite become null.
  * All is handed to the stream when the outermost value ends; the caller looks at its ferror.
  */
-#ifndef MEMATTACH_JSON_H
-#define MEMATTACH_JSON_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ void json_hex(struct json *j, const char *name, uint64_t value); /* a string: "0
 void json_bool(struct json *j, const char *name, bool value);
 /* Only if it is true. */
 void json_flag(struct json *j, const char *name, bool value);
-
-#endif

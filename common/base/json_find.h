@@ -3,8 +3,7 @@
  * Looks up single strings in JSON that others have written: no tree, no allocation, no recursion. What is no JSON is
  * found nowhere, or where a reader that takes less for granted would find it, too; nothing is read beyond the end.
  */
-#ifndef MEMATTACH_JSON_FIND_H
-#define MEMATTACH_JSON_FIND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,5 +20,3 @@ bool json_value_member(struct json_value object, const char *name, struct json_v
 bool json_value_next(struct json_value *rest, struct json_value *element);
 /* A string, without its escapes. False: it is none, does not fit, or has a character that is no ASCII as an escape. */
 bool json_value_text(struct json_value value, char *out, size_t size);
-
-#endif

@@ -4,8 +4,7 @@
  * on in further lines, and a line that is to be erased is cut: one that has gone on could not be. Each character counts
  * as one column.
  */
-#ifndef MEMATTACH_LINE_WIDTH_H
-#define MEMATTACH_LINE_WIDTH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdio.h>
@@ -23,5 +22,3 @@ size_t line_width_fit(const char *text, size_t columns);
  * never broken: it may be a path that is to be copied. used: the columns that the line has already.
  */
 void line_width_put(FILE *out, size_t used, size_t indent, const char *text);
-
-#endif

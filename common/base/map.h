@@ -3,8 +3,7 @@
  * A hash map from uint64_t to uint32_t, open addressing; only ever grows. Keys come from files of unknown origin, so
  * the hash has a secret that is another one in each process: no file can be made whose keys meet in one place.
  */
-#ifndef MEMATTACH_MAP_H
-#define MEMATTACH_MAP_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ static inline void map_fetch(const struct map *map, uint64_t key)
 	if (map->room)
 		__builtin_prefetch(&map->entries[map_mix(key) & (map->room - 1)]);
 }
-
-#endif

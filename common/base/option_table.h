@@ -5,8 +5,7 @@
  *
  * The order of the rows is that of --help and of the man page; a row with nothing but `group` begins a group.
  */
-#ifndef MEMATTACH_OPTION_TABLE_H
-#define MEMATTACH_OPTION_TABLE_H
+#pragma once
 
 #include <getopt.h>
 #include <stdbool.h>
@@ -72,5 +71,3 @@ static inline int option_row_is_end(const struct option_row *row)
 {
 	return !row->group && !row->name;
 }
-
-#endif

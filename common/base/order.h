@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Functions that compare two elements, for qsort and bsearch, by what each of them is. */
-#ifndef MEMATTACH_ORDER_H
-#define MEMATTACH_ORDER_H
+#pragma once
 
 #define ORDER_OF_(x, y) (((x) > (y)) - ((x) < (y)))
 
@@ -31,5 +30,3 @@
                                                                                                                        \
 		return ORDER_OF_(*x, *y);                                                                              \
 	}
-
-#endif

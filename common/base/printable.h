@@ -3,8 +3,7 @@
  * Text of unknown origin for a terminal or a line of a report: names of processes, files, modules and functions may
  * hold escape sequences, line ends, marks that turn the direction of writing, and bytes that are no UTF-8.
  */
-#ifndef MEMATTACH_PRINTABLE_H
-#define MEMATTACH_PRINTABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,5 +24,3 @@ bool printable_is_shown(const unsigned char *s, size_t length);
  * each code point.
  */
 size_t printable_copy(const char *text, char *out, size_t size);
-
-#endif

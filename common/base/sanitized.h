@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* SANITIZED: a sanitizer is in this program, which reserves terabytes, opens files, and looks at itself. */
-#ifndef MEMATTACH_SANITIZED_H
-#define MEMATTACH_SANITIZED_H
+#pragma once
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -12,6 +11,4 @@
 #endif
 #ifndef SANITIZED
 #define SANITIZED 0
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Sizes, times and percentages as people write and read them. */
-#ifndef MEMATTACH_SIZE_H
-#define MEMATTACH_SIZE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ int size_parse_percent(const char *text, double *fraction) WARN_UNUSED;
 const char *size_format(double bytes, char buffer[SIZE_TEXT]);
 /* The same of a change, with its sign: "+1.25 MiB", "-512 B", "0 B". */
 const char *size_format_change(double bytes, char buffer[SIZE_TEXT + 1]);
-
-#endif

@@ -3,8 +3,7 @@
  * Searching an array that is sorted by a uint64_t member of its elements: how many elements have one that is below a
  * value, or not above it. They come first, so this is also the index of the first element of the others.
  */
-#ifndef MEMATTACH_SORTED_H
-#define MEMATTACH_SORTED_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ static inline size_t sorted_before(const void *list, size_t count, size_t elemen
 	}
 	return low;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Strings by number, each once, in the order in which they came. */
-#ifndef MEMATTACH_STRING_TABLE_H
-#define MEMATTACH_STRING_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -17,5 +16,3 @@ struct string_table {
 int string_table_add(struct string_table *table, const char *text, uint32_t *number) WARN_UNUSED;
 bool string_table_find(const struct string_table *table, const char *text, uint32_t *number);
 void string_table_done(struct string_table *table);
-
-#endif

@@ -3,8 +3,7 @@
  * Code objects of Python in a dump (struct dump_code in dump_format.h): name, file and lines. A copy that was read
  * holds together; what its texts and its table hold is anything.
  */
-#ifndef MEMATTACH_DUMP_CODE_H
-#define MEMATTACH_DUMP_CODE_H
+#pragma once
 
 #include "dump/dump_reader.h"
 
@@ -35,5 +34,3 @@ void dump_code_name(const struct dump_code_copy *copy, char text[DUMP_CODE_NAME_
 void dump_code_file(const struct dump_code_copy *copy, char text[DUMP_CODE_FILE_TEXT]);
 /* Of the instruction at an offset as DUMP_PYTHON_OFFSET has it; 0: not known. */
 int32_t dump_code_line(const struct dump_code_copy *copy, int32_t offset);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of the dump reader share. */
-#ifndef MEMATTACH_DUMP_INTERNAL_H
-#define MEMATTACH_DUMP_INTERNAL_H
+#pragma once
 
 #include <stddef.h>
 
@@ -56,5 +55,3 @@ uint64_t dump_stack_place(const struct dump *dump, uint32_t reference, uint64_t 
  * before it renewed anything, by the lease, which is the same instant on both clocks. 0: the clocks make no sense.
  */
 double dump_ns_per_stamp(const struct dump *dump);
-
-#endif

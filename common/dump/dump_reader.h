@@ -10,8 +10,7 @@
  * While a session runs, each dump_each_* sees the records that were complete when it came by. Read live records before
  * stacks: then the cumulative sums of a stack are never older than its live records.
  */
-#ifndef MEMATTACH_DUMP_READER_H
-#define MEMATTACH_DUMP_READER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -177,5 +176,3 @@ static inline const uint64_t *dump_python_frames(const struct dump_stack_copy *c
 
 /* Reads the stack of a reference: 0, or -EPROTO and counted if there is none that holds together. */
 int dump_read_stack(struct dump *dump, uint32_t reference, struct dump_stack_copy *copy) WARN_UNUSED;
-
-#endif

@@ -4,8 +4,7 @@
  * it is not known: nothing but dump_symbols_are_sound may be asked before that has said yes. Afterwards no place leads
  * outside of the block; what the strings hold is anything.
  */
-#ifndef MEMATTACH_DUMP_SYMBOLS_H
-#define MEMATTACH_DUMP_SYMBOLS_H
+#pragma once
 
 #include "dump/dump_reader.h"
 
@@ -23,5 +22,3 @@ const char *dump_symbols_string(const struct dump_symbols *symbols, uint32_t at)
  * left out. 0, -ENOMEM.
  */
 int dump_symbols_read(struct dump *dump, struct dump_symbols **symbols) WARN_UNUSED;
-
-#endif

@@ -9,8 +9,7 @@
  *
  * Pure: reads nothing but the bytes that it is given, which may be anything; ends after as many steps as they are.
  */
-#ifndef MEMATTACH_PYTHON_LINES_H
-#define MEMATTACH_PYTHON_LINES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,5 +50,3 @@ bool python_lines_next(struct python_line_cursor *c, struct python_line_range *r
  * the code object itself. -1: the table is malformed (all of it is read), or has no range for it.
  */
 int python_lines_find(const struct python_line_table *table, int64_t offset, int32_t *line);
-
-#endif

@@ -7,8 +7,7 @@
  * typed the command (owner.h); for a user who is not root also if its directory belongs to who made it, as the kernel
  * has it for links in /tmp (fs.protected_symlinks). So who may write in a directory cannot have root write elsewhere.
  */
-#ifndef MEMATTACH_FILE_PLACE_H
-#define MEMATTACH_FILE_PLACE_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -34,5 +33,3 @@ bool file_place_is_directory(const char *path);
 
 /* May what belongs to this user be what this process was meant to find? Itself, root, or who typed sudo. */
 bool file_place_trusts(uid_t uid);
-
-#endif

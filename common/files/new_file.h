@@ -3,8 +3,7 @@
  * A file that has no name until it is whole (O_TMPFILE), or where the file system knows no such files, one beside that
  * nobody can foresee. All is done by the descriptor of the directory; no link is followed.
  */
-#ifndef MEMATTACH_NEW_FILE_H
-#define MEMATTACH_NEW_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -28,5 +27,3 @@ int new_file_replace(struct new_file *file, int directory, int fd, const char *n
 void new_file_remove(struct new_file *file, int directory);
 /* Removes temporary names that nobody has written to for an hour: who was to give them their own was killed. */
 void new_file_sweep(const char *directory);
-
-#endif

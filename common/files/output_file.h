@@ -5,8 +5,7 @@
  * /dev/stdout) is written to as it is; for root a FIFO of another user is refused. A file of another user is replaced,
  * but for directories in which files are left to their owners, as /tmp. Under sudo a new file belongs to who typed it.
  */
-#ifndef MEMATTACH_OUTPUT_FILE_H
-#define MEMATTACH_OUTPUT_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -36,5 +35,3 @@ int output_file_finish(struct output_file *file, struct err *e) WARN_UNUSED;
 void output_file_done(struct output_file *file);
 /* Whether it would replace or overwrite this file. */
 bool output_file_is(const struct output_file *file, const char *path);
-
-#endif

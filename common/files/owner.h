@@ -7,8 +7,7 @@
  * could set them could do as root what he likes. A change is made by descriptor, of a file that this process has just
  * created: what has been put under its name meanwhile is left alone.
  */
-#ifndef MEMATTACH_OWNER_H
-#define MEMATTACH_OWNER_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -19,5 +18,3 @@ bool owner_is_other(uid_t *uid, gid_t *gid);
 bool owner_parse(const char *uid_text, const char *gid_text, uid_t *uid, gid_t *gid);
 /* For a descriptor of a file that this process has created. A file system that refuses leaves it root's. */
 void owner_give(int fd);
-
-#endif

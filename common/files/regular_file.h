@@ -7,8 +7,7 @@
  * Files in which the kernel shows itself (procfs, sysfs and their kin) call themselves regular, but what they give
  * depends on who has opened them, and to read some is an act. They are refused like devices.
  */
-#ifndef MEMATTACH_REGULAR_FILE_H
-#define MEMATTACH_REGULAR_FILE_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -23,5 +22,3 @@ int regular_file_open_at(int directory, const char *path, int flags) WARN_UNUSED
 int regular_file_reopen(int place) WARN_UNUSED;
 /* As regular_file_open_at from here, and says why not. */
 int regular_file_open(const char *path, struct err *e) WARN_UNUSED;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads and writes of a file that are done wholly or count as failed. */
-#ifndef MEMATTACH_WHOLE_IO_H
-#define MEMATTACH_WHOLE_IO_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,5 +12,3 @@ bool whole_io_pread(int fd, void *buffer, size_t bytes, uint64_t offset);
 bool whole_io_pwrite(int fd, const void *data, size_t bytes, uint64_t offset);
 /* A small text file, as in /proc, NUL-terminated; what does not fit is cut. 0 or -errno. */
 int whole_io_text(const char *path, char *buffer, size_t size);
-
-#endif

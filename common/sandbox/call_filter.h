@@ -6,8 +6,7 @@
  *
  * Each filter of ours is one of these; the lists are where the process that lives by them is: rights.c, jail.c.
  */
-#ifndef MEMATTACH_CALL_FILTER_H
-#define MEMATTACH_CALL_FILTER_H
+#pragma once
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -32,5 +31,3 @@ void call_filter_without(struct call_filter *f, uint32_t call, unsigned argument
 /* The last rule. From now on, for good, the process and all that it starts live by the filter; it gains no right by
  * execve any more. -errno: they do not. */
 int call_filter_end(struct call_filter *f, const uint32_t *list, uint8_t count, uint32_t listed, uint32_t others);
-
-#endif

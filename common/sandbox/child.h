@@ -8,8 +8,7 @@
  *
  * What a child gives up: rights.h. What it keeps open: close_all_but.h.
  */
-#ifndef MEMATTACH_CHILD_H
-#define MEMATTACH_CHILD_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/resource.h>
@@ -35,5 +34,3 @@ int child_wait(pid_t child);
  * What waitpid(2) tells, and what it has used; -1: it does not end.
  */
 int child_await(pid_t child, bool (*goes_on)(void *context), void *context, struct rusage *used);
-
-#endif

@@ -17,8 +17,7 @@
  * Who is not root has nobody else to become: then the process stays that user, without capabilities, and cannot be
  * opened by others of his either.
  */
-#ifndef MEMATTACH_RIGHTS_H
-#define MEMATTACH_RIGHTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -73,5 +72,3 @@ int rights_drop_to_view(void) WARN_UNUSED;
  * over. Ends with the parent.
  */
 void rights_drop_to_compute(int *keep, size_t keep_count, uint64_t data_bytes, unsigned cpu_seconds);
-
-#endif

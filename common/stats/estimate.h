@@ -46,8 +46,7 @@
  * B = 3 R. The one-sided limit is the detection limit: the probability to see no sample among B bytes is exp(-B / R),
  * so a stack that shows no sample holds less than 3 R with 95 % confidence.
  */
-#ifndef MEMATTACH_ESTIMATE_H
-#define MEMATTACH_ESTIMATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -132,5 +131,3 @@ double estimate_unseen_blocks(double hidden, double confidence);
 
 /* What a sum without a sample holds less than, one-sided: -ln(1 - confidence) * next. */
 double estimate_detection_limit(double next, double confidence);
-
-#endif

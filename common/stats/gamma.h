@@ -5,8 +5,7 @@
  * complement. Sources: DLMF 8.7.1 (series), 8.9.2 (continued fraction), Temme (1979) and DLMF 8.12
  * (uniform expansion for a large shape), Loader (2000) for the density without cancellation.
  */
-#ifndef MEMATTACH_GAMMA_H
-#define MEMATTACH_GAMMA_H
+#pragma once
 
 /* P(a, x) and Q(a, x) = 1 - P(a, x), for a > 0, x >= 0. NAN outside. */
 double gamma_p(double a, double x);
@@ -33,5 +32,3 @@ static inline double stats_chi2_upper_quantile(double df, double q)
 {
 	return 2 * gamma_q_inverse(df / 2, q);
 }
-
-#endif

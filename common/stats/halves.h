@@ -9,8 +9,7 @@
  * other (fission: Leiner, Duan, Wasserman and Ramdas 2023). A number that a hash makes of the sample decides, another
  * one than that of thinning.h; so each reading has the same halves. What is certain to be sampled is in both.
  */
-#ifndef MEMATTACH_HALVES_H
-#define MEMATTACH_HALVES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -29,5 +28,3 @@ static inline uint64_t half_rate(uint64_t rate, enum sample_half half)
 }
 /* The rate that the sample, which counts with its rate_bytes, counts with in a half; 0: it is not in it. */
 uint64_t half_rate_of(const struct thinning_sample *sample, enum sample_half half);
-
-#endif

@@ -21,8 +21,7 @@
  * first that leaves few enough, is a stopping time, and the estimate after each step has the one before it as its mean.
  * So the estimate at the rate where one stops has no bias either.
  */
-#ifndef MEMATTACH_THINNING_H
-#define MEMATTACH_THINNING_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -73,5 +72,3 @@ struct thinning_index {
 int thinning_index_make(struct thinning_index *index, struct thinning *list, size_t count) WARN_UNUSED;
 void thinning_index_done(struct thinning_index *index);
 uint32_t thinning_index_rate(const struct thinning_index *index, const struct thinning_sample *sample, uint64_t freed);
-
-#endif

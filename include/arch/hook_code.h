@@ -21,8 +21,7 @@
  *
  * The assembler reads this file too.
  */
-#ifndef MEMATTACH_HOOK_CODE_H
-#define MEMATTACH_HOOK_CODE_H
+#pragma once
 
 #if defined(__x86_64__)
 #include "arch/x86_64/hook_code.h"
@@ -30,6 +29,4 @@
 #include "arch/aarch64/hook_code.h"
 #else
 #error "memattach hooks nothing on this architecture yet"
-#endif
-
 #endif

@@ -18,8 +18,7 @@
  * direct, and only an entry hook sees them: they are counted by reading all code of the module for branches, and
  * addresses that are computed, which end at an entry. Bytes that look like such by chance are one in 10^8.
  */
-#ifndef MEMATTACH_ALLOCATOR_FIND_H
-#define MEMATTACH_ALLOCATOR_FIND_H
+#pragma once
 
 #include "catalogue/allocator_names.h"
 #include "arch/entry_code.h"
@@ -105,5 +104,3 @@ int allocator_functions_look(struct allocator_function *list, size_t count, cons
 
 /* Can every function that must be hooked be hooked at its entry? Counts those that can, and all. */
 size_t allocator_hookable(const struct allocators *a, const struct allocator *of, size_t *all);
-
-#endif

@@ -5,8 +5,7 @@
  * allocator_quiet.c knows what may be called instead of a function that throws, allocator_registers.c on which
  * functions a caller may rely for its registers.
  */
-#ifndef MEMATTACH_ALLOCATOR_INTERNAL_H
-#define MEMATTACH_ALLOCATOR_INTERNAL_H
+#pragma once
 
 #include "allocators/allocator_find.h"
 #include "allocators/function_table.h"
@@ -56,5 +55,3 @@ int allocator_identify(struct finder *f, const struct module_view *v, struct all
 /* An allocator whose messages are in the module. NULL: none. */
 int allocator_identify_by_text(struct finder *f, const struct module_view *v, const struct known_allocator **known,
                                struct err *e) WARN_UNUSED;
-
-#endif

@@ -3,8 +3,7 @@
  * The code of a function, followed from where it is entered: each instruction is given once, in no order that matters.
  * Who follows it says where it goes on.
  */
-#ifndef MEMATTACH_FUNCTION_BODY_H
-#define MEMATTACH_FUNCTION_BODY_H
+#pragma once
 
 #include "arch/instruction.h"
 #include "elf/module_file.h"
@@ -25,5 +24,3 @@ void function_body_done(struct function_body *b);
 void function_body_add(struct function_body *b, uint64_t address);
 /* The next instruction to look at. False: there is none, or it cannot be decoded (b->todo_count tells: it stays). */
 bool function_body_next(struct function_body *b, struct instruction *in);
-
-#endif

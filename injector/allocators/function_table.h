@@ -3,8 +3,7 @@
  * Where functions begin and end, by the table in .eh_frame_hdr, which is sorted by their entries, and by the dynamic
  * symbols. Read from the file of the module; what it says is checked against the executable segments.
  */
-#ifndef MEMATTACH_FUNCTION_TABLE_H
-#define MEMATTACH_FUNCTION_TABLE_H
+#pragma once
 
 #include "unwind/frame_header.h"
 
@@ -30,5 +29,3 @@ bool function_table_is_part(const struct function_table *t, uint64_t address);
 /* The last entry below address, and the first above it, of functions that are known; 0: none. */
 uint64_t function_table_before(const struct function_table *t, uint64_t address);
 uint64_t function_table_after(const struct function_table *t, uint64_t address);
-
-#endif

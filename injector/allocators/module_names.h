@@ -3,8 +3,7 @@
  * All names of functions in a module that can be had: its dynamic symbols, and the first that there is of .symtab in
  * the mapped file, a debug file below /usr/lib/debug/.build-id that has the module's build-id, and .gnu_debugdata.
  */
-#ifndef MEMATTACH_MODULE_NAMES_H
-#define MEMATTACH_MODULE_NAMES_H
+#pragma once
 
 #include "elf/module_file.h"
 
@@ -17,5 +16,3 @@ enum names_source {
 
 /* Calls fn for each function (STT_FUNC) that lies in an executable segment, perhaps twice, until it returns false. */
 enum names_source module_names_each(const struct module_file *f, module_symbol_fn fn, void *context);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  *   ADDRESS_BITS    of the addresses that programs have, unless they ask for higher ones
  */
-#ifndef MEMATTACH_ADDRESS_BITS_H
-#define MEMATTACH_ADDRESS_BITS_H
+#pragma once
 
 #if defined(__x86_64__)
 #define ADDRESS_BITS 47
@@ -11,6 +10,4 @@
 #define ADDRESS_BITS 48
 #else
 #error "memattach does not know the address space of this architecture"
-#endif
-
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a function refers to, read from its code without disassembling it: chance matches are possible, what compilers
  * write is not missed. */
-#ifndef MEMATTACH_CODE_H
-#define MEMATTACH_CODE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -75,5 +74,3 @@ typedef void (*code_distance_fn)(void *context, enum distance_kind kind, size_t 
 #define DISTANCE_BYTES 4u
 void code_distances(const uint8_t *code, size_t bytes, uint64_t address, const struct code_extent *wanted,
                     code_distance_fn fn, void *context);
-
-#endif

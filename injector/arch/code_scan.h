@@ -23,8 +23,7 @@
  * What is not seen: code that reaches the entry by the module's relocations, as a tool does that hooks GOT entries; by
  * a base register (data of the large code model); or that is made at run time. Such code reads the word as data.
  */
-#ifndef MEMATTACH_CODE_SCAN_H
-#define MEMATTACH_CODE_SCAN_H
+#pragma once
 
 #include "elf/module_file.h"
 
@@ -91,5 +90,3 @@ void code_scan_calls(const struct code_scan *scan, const uint8_t *code, size_t b
  */
 typedef void (*code_branch_fn)(void *context, uint64_t destination);
 void code_scan_branches(const uint8_t *code, size_t bytes, uint64_t address, code_branch_fn fn, void *context);
-
-#endif

@@ -3,8 +3,7 @@
  * What a machine does for the code scan (code_scan.h), and what it is given for that. Besides, it defines there
  * code_entry_call_only(), code_scan_stub_entry() and code_scan_branches().
  */
-#ifndef MEMATTACH_CODE_SCAN_PART_H
-#define MEMATTACH_CODE_SCAN_PART_H
+#pragma once
 
 #include "arch/code_scan.h"
 
@@ -30,5 +29,3 @@ void code_scan_loads(const struct code_scan *scan, const uint8_t *code, size_t b
 size_t code_scan_index(const struct code_scan *scan, uint64_t address);
 /* -ENOMEM */
 int code_scan_add_stub(struct code_scan *scan, uint64_t address, size_t entry, struct err *e) WARN_UNUSED;
-
-#endif

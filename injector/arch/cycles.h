@@ -2,8 +2,7 @@
 /*
  *   cycles_now()    the counter that stamps of a dump are of: the one that the payload reads (arch_cycles())
  */
-#ifndef MEMATTACH_CYCLES_H
-#define MEMATTACH_CYCLES_H
+#pragma once
 
 #if defined(__x86_64__)
 #include "arch/x86_64/cycles.h"
@@ -11,6 +10,4 @@
 #include "arch/aarch64/cycles.h"
 #else
 #error "memattach knows no counter of cycles of this architecture yet"
-#endif
-
 #endif

@@ -18,8 +18,7 @@
  * What the function's first instruction has done before the jump (entry_code.h) is undone at detour_code_enter_at(),
  * where the jump leads.
  */
-#ifndef MEMATTACH_DETOUR_CODE_H
-#define MEMATTACH_DETOUR_CODE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,5 +54,3 @@ static inline unsigned detour_code_original_at(bool keeps)
 unsigned detour_code_enter_at(bool keeps, const struct instruction_undo *undo);
 
 void detour_code_make(uint8_t code[DETOUR_BYTES], const struct detour_code *d);
-
-#endif

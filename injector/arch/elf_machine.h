@@ -11,8 +11,7 @@
  *   RELOCATION_TLS_MODULE       struct tls_index of a thread-local variable begins here: the number of the module
  *   RELOCATION_TLS_OFFSET       a word that holds the distance of a thread-local variable from the thread pointer
  */
-#ifndef MEMATTACH_ELF_MACHINE_H
-#define MEMATTACH_ELF_MACHINE_H
+#pragma once
 
 #include <elf.h>
 
@@ -22,6 +21,4 @@
 #include "arch/aarch64/elf_machine.h"
 #else
 #error "memattach knows no relocations of this architecture yet"
-#endif
-
 #endif

@@ -35,8 +35,7 @@
  * session may have set pointers to the nop in front of a function, and the program may have copied them, that nop is no
  * place for an island, ever.
  */
-#ifndef MEMATTACH_ENTRY_CODE_H
-#define MEMATTACH_ENTRY_CODE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -117,5 +116,3 @@ struct entry_code_copy {
 };
 int entry_code_copy_make(struct entry_code_copy *copy, const struct entry_code_plan *plan, uint64_t at,
                          struct err *e) WARN_UNUSED;
-
-#endif

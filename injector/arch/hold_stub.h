@@ -6,8 +6,7 @@
  *
  * This file is read by the assembler too.
  */
-#ifndef MEMATTACH_HOLD_STUB_H
-#define MEMATTACH_HOLD_STUB_H
+#pragma once
 
 /* struct hold_data */
 #define HD_ENTRY 0
@@ -41,6 +40,4 @@ extern const unsigned char hold_code[], hold_code_end[];
  * at its stack pointer, HOLD_PUSHED of them (register_set.h).
  */
 void hold_stub_leave(struct registers *regs, uint64_t entry, const uint64_t pushed[HOLD_PUSHED]);
-#endif
-
 #endif

@@ -3,8 +3,7 @@
  * One machine instruction, as far as entry hooks and the flow of control need to know it. Decoded by Zydis and never by
  * hand: a wrong length would put a jump into the middle of an instruction.
  */
-#ifndef MEMATTACH_INSTRUCTION_H
-#define MEMATTACH_INSTRUCTION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,5 +67,3 @@ static inline bool instruction_ends_flow(const struct instruction *in)
 {
 	return in->flow == FLOW_JUMP || in->flow == FLOW_RETURN || in->flow == FLOW_TRAP;
 }
-
-#endif

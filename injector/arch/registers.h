@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The registers of a stopped thread: struct registers is all that a tracer reads and writes, and only the machine's own
  * files look into it. */
-#ifndef MEMATTACH_REGISTERS_H
-#define MEMATTACH_REGISTERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -89,5 +88,3 @@ void registers_each(const struct registers *regs, void (*visit)(uint64_t value, 
 /* May two words that follow the program counter in the context of an interrupted thread (sigcontext) be first and
  * second? */
 bool registers_follow_pc(uint64_t first, uint64_t second);
-
-#endif

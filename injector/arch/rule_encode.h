@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The step from call frame information to the rule words of include/unwind_table.h, per CPU. */
-#ifndef MEMATTACH_RULE_ENCODE_H
-#define MEMATTACH_RULE_ENCODE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,5 +51,3 @@ uint32_t rule_encode_word(const struct frame_state *state, bool signal_frame);
 
 /* The rule at pc in a stub of the PLT, for which there is none that can be used. */
 uint32_t rule_encode_in_stub(uint64_t pc);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the kernel puts on a stack when it calls a signal handler, and leaves there when that has returned. */
-#ifndef MEMATTACH_SIGNAL_FRAME_H
-#define MEMATTACH_SIGNAL_FRAME_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@
 
 /* Is there the call of rt_sigreturn at address, as the C libraries have it? */
 bool signal_frame_is_return(const struct target_memory *memory, uint64_t address);
-
-#endif

@@ -6,8 +6,7 @@
  *   STACK_SWITCH_BYTES  of the instruction
  *   STACK_SWITCH_STEP   instructions begin at multiples of it
  */
-#ifndef MEMATTACH_STACK_SWITCH_H
-#define MEMATTACH_STACK_SWITCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@
 #endif
 
 bool stack_switch_at(const uint8_t code[STACK_SWITCH_BYTES]);
-
-#endif

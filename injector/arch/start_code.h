@@ -9,8 +9,7 @@
  * The address of main is in one of the instructions, as four bytes. Whoever exchanges these has another function run in
  * main's place, with its arguments.
  */
-#ifndef MEMATTACH_START_CODE_H
-#define MEMATTACH_START_CODE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ struct start_arguments {
 bool start_code_read(struct start_code *code, int mem, const struct start_arguments *arguments);
 /* What the four bytes would be for another function; false: it is too far away. */
 bool start_code_operand(const struct start_code *code, uint64_t function, uint32_t *operand);
-
-#endif

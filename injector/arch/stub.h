@@ -13,6 +13,8 @@
  *   STUB_CHECKPOINT_*  first argument of the getpid calls at which a living tracer takes over
  *   stub_code          to stub_code_end: the code, which runs at any address
  */
+#pragma once
+
 #if defined(__x86_64__)
 #include "arch/x86_64/stub.h"
 #elif defined(__aarch64__)

@@ -7,8 +7,7 @@
  *   thread_block_at()    the address that is so far from the thread pointer
  *   MUTEX_BYTES          of glibc's pthread_mutex_t, which begins with the same members everywhere
  */
-#ifndef MEMATTACH_THREAD_BLOCK_H
-#define MEMATTACH_THREAD_BLOCK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -18,6 +17,4 @@
 #include "arch/aarch64/thread_block.h"
 #else
 #error "memattach does not know how C libraries describe threads on this architecture"
-#endif
-
 #endif

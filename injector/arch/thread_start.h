@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Where a C library has a new thread begin. */
-#ifndef MEMATTACH_THREAD_START_H
-#define MEMATTACH_THREAD_START_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,5 +9,3 @@
 
 /* Does the function that was called first return to this address? Nothing is left there but to end the thread. */
 bool thread_start_is(const struct target_memory *memory, uint64_t return_address);
-
-#endif

@@ -15,8 +15,7 @@
  * each thread pointer only if the module has static storage, as all have that were there when the program started. A
  * descriptor (R_X86_64_TLSDESC) is not followed.
  */
-#ifndef MEMATTACH_THREAD_VARIABLE_H
-#define MEMATTACH_THREAD_VARIABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ struct thread_variable {
 
 /* code: of the function, which is at address; more may follow. False: it is not known to return such a word. */
 bool thread_variable_read(struct thread_variable *v, const uint8_t *code, size_t bytes, uint64_t address);
-
-#endif

@@ -5,8 +5,7 @@
  * loaded before, from a word (a GOT entry) or as a number. The instructions are read one after the other, as if none
  * jumped; so a reference may be missed or invented, and what is found wants another proof.
  */
-#ifndef MEMATTACH_WORD_REFERENCES_H
-#define MEMATTACH_WORD_REFERENCES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,5 +24,3 @@ typedef bool (*word_read_fn)(void *context, uint64_t address, uint64_t *word);
 void word_references_find(struct word_references *r, const uint8_t *code, size_t bytes, uint64_t address,
                           word_read_fn read, void *context);
 bool word_references_has(const struct word_references *r, uint64_t address);
-
-#endif

@@ -6,8 +6,7 @@
  * Who asks: which functions to hook (allocator_names.h), whose an allocator is (allocator_identify.c), what a module
  * contains unseen (plan_notes.h), where no thread may be borrowed (safe_point.c, allocator_code.c).
  */
-#ifndef MEMATTACH_ALLOCATOR_CATALOGUE_H
-#define MEMATTACH_ALLOCATOR_CATALOGUE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,5 +59,3 @@ bool catalogue_is_core_symbol(const char *name);
 bool catalogue_is_source_symbol(const char *name);
 /* What compilers put calls to into all of a program: the sanitizers' checks. */
 bool catalogue_is_instrumentation_symbol(const char *name);
-
-#endif

@@ -3,8 +3,7 @@
  * Names of allocation functions: those of HOOK_LIST under the prefixes in use, and functions that only one allocator
  * has. A name gives a shape and the place of the size, and says whose it is.
  */
-#ifndef MEMATTACH_ALLOCATOR_NAMES_H
-#define MEMATTACH_ALLOCATOR_NAMES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ bool allocation_name_read(const char *symbol, struct allocation_name *name);
 
 /* The name without what rustc puts before it since 1.87 (_RNvC…7___rustc12___rust_alloc); else the symbol itself. */
 const char *allocation_name_plain(const char *symbol);
-
-#endif

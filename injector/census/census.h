@@ -7,8 +7,7 @@
  * and after its pages are looked up, and who shows the sum says how they differ; what is read of its heap afterwards is
  * checked against that (chunk_walk.h).
  */
-#ifndef MEMATTACH_CENSUS_H
-#define MEMATTACH_CENSUS_H
+#pragma once
 
 #include "census/blocks/block_labels.h"
 #include "census/blocks/block_types.h"
@@ -65,5 +64,3 @@ int census_take(struct census *c, const struct target *t, const struct census_wi
 void census_free(struct census *c);
 /* Bytes that VmRSS has and the sum has not, or the other way round, beyond what VmRSS itself changed. */
 uint64_t census_gap(const struct census *c);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the rows of a census are. */
-#ifndef MEMATTACH_CENSUS_BY_H
-#define MEMATTACH_CENSUS_BY_H
+#pragma once
 
 enum census_by {
 	CENSUS_BY_ALL, /* what belongs together */
@@ -10,5 +9,3 @@ enum census_by {
 	CENSUS_BY_TYPE,
 	CENSUS_BY_HOLDER
 };
-
-#endif

@@ -5,8 +5,7 @@
  * when it runs again. As soon as it is clear that it cannot be known, lost.why says so, and the steps that are left do
  * nothing.
  */
-#ifndef MEMATTACH_CENSUS_LOST_H
-#define MEMATTACH_CENSUS_LOST_H
+#pragma once
 
 #include "census/census.h"
 
@@ -23,5 +22,3 @@ void census_lost_free(struct census *c);
 
 /* Of census.c: the mappings and pages of now. */
 int census_scan(const struct target *t, struct maps *maps, struct resident_pages *pages, struct err *e) WARN_UNUSED;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The report of --census on standard output: in lines of at most 80 columns, or as JSON with all there is. */
-#ifndef MEMATTACH_CENSUS_REPORT_H
-#define MEMATTACH_CENSUS_REPORT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -25,5 +24,3 @@ int census_text(const struct census *c, const struct census_view *view, struct e
 void census_json(const struct census *c, const struct census_view *view);
 /* Bytes of resident memory that are added in a minute, by both looks. */
 double census_growth(const struct census *c, const struct census *before);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A census in few rows: what belongs together is one, the largest first, and which of them says most. */
-#ifndef MEMATTACH_CENSUS_SUMMARY_H
-#define MEMATTACH_CENSUS_SUMMARY_H
+#pragma once
 
 #include "census/census.h"
 
@@ -43,5 +42,3 @@ const char *census_other_allocator(const struct maps *maps);
 uint64_t census_freed(const struct census *c);
 /* One sentence on what most of it is. */
 void summary_verdict(const struct summary *s, const struct census *c, char text[SUMMARY_VERDICT]);
-
-#endif

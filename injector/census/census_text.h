@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Between census_text.c and census_blocks_text.c: rows of the report for people. */
-#ifndef MEMATTACH_CENSUS_TEXT_H
-#define MEMATTACH_CENSUS_TEXT_H
+#pragma once
 
 #include "base/size.h"
 #include "census/census_report.h"
@@ -24,5 +23,3 @@ int census_put_types(const struct printing *p, unsigned rows, struct err *e) WAR
 void census_put_holders(const struct printing *p, unsigned rows);
 /* What nothing points to. */
 int census_put_lost(const struct printing *p, unsigned rows, struct err *e) WARN_UNUSED;
-
-#endif

@@ -7,8 +7,7 @@
  * What there is no time for is said by flags (dump_format.h), never left out: small mappings are looked at first, and
  * what is there of the others is what is missing from the kernel's sums.
  */
-#ifndef MEMATTACH_MEMORY_LOOK_H
-#define MEMATTACH_MEMORY_LOOK_H
+#pragma once
 
 #include "census/heap/census_heap.h"
 #include "census/pages/quick_scan.h"
@@ -43,5 +42,3 @@ struct memory_look_wish {
 uint64_t memory_look_pages_ns(uint64_t resident);
 int memory_look_take(struct memory_look *l, const struct target *t, const struct memory_look_wish *wish,
                      struct err *e) WARN_UNUSED;
-
-#endif

@@ -10,8 +10,7 @@
  * session of its own, without a terminal: Ctrl-C is for memattach, which then ends it. The live view has a terminal
  * (live_child.h).
  */
-#ifndef MEMATTACH_ANALYZER_CHILD_H
-#define MEMATTACH_ANALYZER_CHILD_H
+#pragma once
 
 #include "children/report_pipe.h"
 #include "recording/dump_file.h"
@@ -70,5 +69,3 @@ struct analyzer_child {
  */
 int analyzer_child_await(const struct analyzer_child *child, const struct patience *patience, int *status,
                          struct err *e) WARN_UNUSED;
-
-#endif

@@ -4,8 +4,7 @@
  * (report_pipe.h), from which memattach copies what it writes to where that goes: a file that only the user may write,
  * or a terminal. Who takes the child over has neither, also later. What it says is taken for text.
  */
-#ifndef MEMATTACH_REPORT_CHILD_H
-#define MEMATTACH_REPORT_CHILD_H
+#pragma once
 
 #include "recording/dump_file.h"
 #include "children/symbol_sources.h"
@@ -28,5 +27,3 @@ int report_child_check(const struct symbol_sources *sources, const char *name, s
  */
 int report_child_run(const struct symbol_sources *sources, const struct dump_file *file,
                      const struct report_wanted *report, const struct patience *patience, struct err *e) WARN_UNUSED;
-
-#endif

@@ -4,8 +4,7 @@
  * report goes, and no more of them than a report may have. So the child never has the file: when it has ended, or was
  * taken over and lives on, nothing that it holds leads there.
  */
-#ifndef MEMATTACH_REPORT_PIPE_H
-#define MEMATTACH_REPORT_PIPE_H
+#pragma once
 
 #include <poll.h>
 #include <stdbool.h>
@@ -36,5 +35,3 @@ struct pollfd report_pipe_awaits(const struct report_pipe *p);
 int report_pipe_move(struct report_pipe *p, struct err *e) WARN_UNUSED;
 /* Has all that was read been written? */
 bool report_pipe_is_empty(const struct report_pipe *p);
-
-#endif

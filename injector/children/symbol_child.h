@@ -4,8 +4,7 @@
  * the dump and the descriptors of symbol_sources.h. What it gives back is believed to be names and no more:
  * dump_symbols_are_sound is asked here, and names are made printable where they are shown.
  */
-#ifndef MEMATTACH_SYMBOL_CHILD_H
-#define MEMATTACH_SYMBOL_CHILD_H
+#pragma once
 
 #include "recording/dump_file.h"
 #include "children/symbol_sources.h"
@@ -27,5 +26,3 @@ int symbol_child_run(const struct symbol_sources *sources, const struct dump_fil
                      const struct patience *patience, struct symbol_answer *answer, struct err *e) WARN_UNUSED;
 /* Why it names nothing; NULL: it does, or there is none. */
 const char *symbol_child_refused_map(enum symbol_map map);
-
-#endif

@@ -12,8 +12,7 @@
  * else that names frames, debug files and perf-PID.map, is opened by that child, with the rights of the target's user.
  * While memattach lives they keep a file system busy that the target has used, as the target itself does.
  */
-#ifndef MEMATTACH_SYMBOL_SOURCES_H
-#define MEMATTACH_SYMBOL_SOURCES_H
+#pragma once
 
 #include "elf/elf_module.h"
 #include "maps/maps.h"
@@ -46,4 +45,3 @@ void symbol_sources_close(struct symbol_sources *sources);
 /* For each module that is recorded. */
 void symbol_sources_add(struct symbol_sources *sources, const struct elf_module *module,
                         const struct target_memory *memory, const struct maps *maps);
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Processes that a process has made, as /proc/PID/task/TID/children lists them: reading only. */
-#ifndef MEMATTACH_CHILD_SEARCH_H
-#define MEMATTACH_CHILD_SEARCH_H
+#pragma once
 
 #include "choose/chosen.h"
 
@@ -12,5 +11,3 @@
 void child_search(const struct chosen *parent, bool (*take)(void *context, const struct chosen *child), void *context);
 /* Does this kernel list children (CONFIG_PROC_CHILDREN)? */
 bool child_search_works(void);
-
-#endif

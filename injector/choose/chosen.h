@@ -5,8 +5,7 @@
  * to. Left out are this process, kernel threads, and what has ended; of command lines also those that led here, such as
  * sudo's and a shell's, which hold what is looked for because memattach's does.
  */
-#ifndef MEMATTACH_CHOSEN_H
-#define MEMATTACH_CHOSEN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,5 +53,3 @@ void chosen_print(const struct chosen_list *chosen, size_t most, FILE *out);
 /* Does a line of /proc/PID/cgroup, without its end, put a process into the cgroup, or the unit of the system or of the
  * manager of user uid? For chosen_find, and tests. */
 bool chosen_line_matches(const char *line, enum chosen_by by, const char *what, uid_t uid);
-
-#endif

@@ -12,8 +12,7 @@
  * ./:@_-. Not found are images of rootless containers, of an engine whose folder is elsewhere, and where only
  * containerd's data base has the name (nerdctl).
  */
-#ifndef MEMATTACH_CONTAINER_IMAGE_H
-#define MEMATTACH_CONTAINER_IMAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,5 +21,3 @@
 bool container_image_find(const char *cgroup, char *name, size_t size);
 /* The same below a directory, by the container's id. */
 bool container_image_below(const char *root, const char *id, char *name, size_t size);
-
-#endif

@@ -3,8 +3,7 @@
  * The kernel's word that a process begins or executes another program (its connector of process events, cn_proc). It is
  * given to root in the first PID and user namespace; elsewhere nothing comes, and whoever waits has to look.
  */
-#ifndef MEMATTACH_PROCESS_EVENTS_H
-#define MEMATTACH_PROCESS_EVENTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -22,5 +21,3 @@ void process_events_open(struct process_events *p);
 void process_events_close(struct process_events *p);
 /* Takes all that has come. True: a process has begun or executes another program, or it cannot be known. */
 bool process_events_take(struct process_events *p);
-
-#endif

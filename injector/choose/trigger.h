@@ -12,8 +12,7 @@
  * it has happened, also after memory was given back. What a window holds is kept in parts of it, so a condition takes
  * the same few kilobytes for any time.
  */
-#ifndef MEMATTACH_TRIGGER_H
-#define MEMATTACH_TRIGGER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -62,5 +61,3 @@ bool trigger_look_part(struct trigger_watch *w, const struct trigger *t, double 
 #define TRIGGER_TEXT 96
 /* "rss is 1.20 GiB", "private memory grew by 112 MiB within 41 s": at the last look. Returns text. */
 const char *trigger_say(const struct trigger_watch *w, const struct trigger *t, char text[TRIGGER_TEXT]);
-
-#endif

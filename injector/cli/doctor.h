@@ -4,12 +4,9 @@
  * Nothing is stopped, traced or written; the report goes to stdout, one fact per line, with
  * --verbose also what the facts are counted from (doctor_details.h).
  */
-#ifndef MEMATTACH_DOCTOR_H
-#define MEMATTACH_DOCTOR_H
+#pragma once
 
 #include "session/session.h"
 
 /* 0: as it looks now, an attach would succeed; 1: it would be refused, the last line says why. */
 int doctor_report(struct session *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What --doctor says of allocators: which there are, who calls them how, and what is seen of that. */
-#ifndef MEMATTACH_DOCTOR_ALLOCATORS_H
-#define MEMATTACH_DOCTOR_ALLOCATORS_H
+#pragma once
 
 #include "allocators/allocator_find.h"
 #include "session/session.h"
@@ -29,5 +28,3 @@ void doctor_allocators_details(const struct doctor_allocators *d, const struct s
 
 /* Lines "not covered" for calls that would not be seen; false: there are none. */
 bool doctor_allocators_tell_uncovered(const struct doctor_allocators *d, const struct session *s);
-
-#endif

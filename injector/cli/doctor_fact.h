@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A line of --doctor: a name, "" for a further line under the same one, and what is said of it. */
-#ifndef MEMATTACH_DOCTOR_FACT_H
-#define MEMATTACH_DOCTOR_FACT_H
+#pragma once
 
 void doctor_fact(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Each line of text, the first under that name; before: what stands in front of each. */
@@ -9,5 +8,3 @@ void doctor_fact_lines(const char *name, const char *before, const char *text);
 
 /* Of what --verbose adds: after an empty line. */
 void doctor_fact_heading(const char *text);
-
-#endif

@@ -4,11 +4,8 @@
  * threads can be read, and with --verbose the Java stack of each thread as it is in this moment. Nothing where there
  * is none.
  */
-#ifndef MEMATTACH_DOCTOR_JAVA_H
-#define MEMATTACH_DOCTOR_JAVA_H
+#pragma once
 
 #include "session/session.h"
 
 void doctor_java(const struct session *s);
-
-#endif

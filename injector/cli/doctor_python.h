@@ -4,12 +4,9 @@
  * session with these options would patch, and with --verbose the Python stack of each thread as it is in this moment.
  * Nothing where there is no CPython.
  */
-#ifndef MEMATTACH_DOCTOR_PYTHON_H
-#define MEMATTACH_DOCTOR_PYTHON_H
+#pragma once
 
 #include "session/session.h"
 
 /* Once the rest of the plan is made, to which it adds those words; reads the memory of the target. */
 void doctor_python(struct session *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of memattach's options: --help, and what they are called. What they do: options.c. */
-#ifndef MEMATTACH_MEMATTACH_OPTIONS_H
-#define MEMATTACH_MEMATTACH_OPTIONS_H
+#pragma once
 
 #include "base/option_table.h"
 
@@ -43,5 +42,3 @@ enum memattach_option {
 };
 
 extern const struct option_table memattach_options;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The command line of memattach. */
-#ifndef MEMATTACH_OPTIONS_H
-#define MEMATTACH_OPTIONS_H
+#pragma once
 
 #include "choose/chosen.h"
 #include "host/exit_status.h"
@@ -29,5 +28,3 @@ struct selection {
 /* Parses; messages about wrong usage go to stderr, then -EINVAL. */
 int options_parse(int argc, char **argv, struct session_options *options, enum command *command,
                   struct selection *selection) WARN_UNUSED;
-
-#endif

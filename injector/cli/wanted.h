@@ -3,8 +3,7 @@
  * From the command line to sessions: finds the process that is meant, or starts it, and decides whether one session
  * runs in this process, or one or several in processes of their own.
  */
-#ifndef MEMATTACH_WANTED_H
-#define MEMATTACH_WANTED_H
+#pragma once
 
 #include "cli/options.h"
 
@@ -16,5 +15,3 @@ struct wanted {
 
 /* Anything but COMMAND_NONE. Returns the exit status, which may be that of a program that was started. */
 int wanted_run(struct wanted *wanted);
-
-#endif

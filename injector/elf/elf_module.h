@@ -10,8 +10,7 @@
  * All addresses are absolute addresses in the target, 0 for absent, whatever form the loader left in the
  * dynamic section (glibc relocates d_ptr in place, musl and the vdso do not).
  */
-#ifndef MEMATTACH_ELF_MODULE_H
-#define MEMATTACH_ELF_MODULE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -138,5 +137,3 @@ const char *elf_module_name(const struct elf_module *m);
 /* Reads a relocation table of the module. *relas is malloc'ed (NULL if empty). */
 int elf_module_relocations(const struct elf_module *m, const struct target_memory *tm, const struct elf_table *table,
                            Elf64_Rela **relas, size_t *count, struct err *e) WARN_UNUSED;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Between elf_module.c and elf_symbols.c. */
-#ifndef MEMATTACH_ELF_MODULE_INTERNAL_H
-#define MEMATTACH_ELF_MODULE_INTERNAL_H
+#pragma once
 
 #include "elf/elf_module.h"
 
@@ -15,5 +14,3 @@ uint64_t elf_module_room_behind(const struct elf_module *m, uint64_t address);
  * gives fewer symbols or none. -ENOMEM; -EFAULT, -ESRCH from reading.
  */
 int elf_module_read_symbols(struct elf_module *m, const struct target_memory *tm, struct err *e) WARN_UNUSED;
-
-#endif

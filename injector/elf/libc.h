@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which C library the target runs on, and where its functions are that memattach calls there. */
-#ifndef MEMATTACH_LIBC_H
-#define MEMATTACH_LIBC_H
+#pragma once
 
 #include "elf/modules.h"
 #include "elf/scope.h"
@@ -45,5 +44,3 @@ static inline bool libc_loads_payload(const struct libc *l)
  * (named).
  */
 int libc_find(struct libc *l, const struct modules *m, const struct target_memory *tm, struct err *e) WARN_UNUSED;
-
-#endif

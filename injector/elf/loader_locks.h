@@ -4,8 +4,7 @@
  * _dl_load_write_lock, which is held by dl_iterate_phdr. They are no symbols, but stand one behind the other in
  * _rtld_global, which is one, behind the number of namespaces: two recursive mutexes, known by their kind.
  */
-#ifndef MEMATTACH_LOADER_LOCKS_H
-#define MEMATTACH_LOADER_LOCKS_H
+#pragma once
 
 #include "elf/modules.h"
 
@@ -13,5 +12,3 @@
 uint64_t loader_locks_find(const struct modules *m, const struct target_memory *memory);
 /* With all threads but one stopped, and that one not in the loader: does nobody hold them? */
 bool loader_locks_are_free(uint64_t locks, const struct target_memory *memory);
-
-#endif

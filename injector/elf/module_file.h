@@ -6,8 +6,7 @@
  * The file is the mapped one or none (target_file.h), and has the program headers that were loaded. Without a file
  * loaded parts are read from the target's memory and sections are unavailable.
  */
-#ifndef MEMATTACH_MODULE_FILE_H
-#define MEMATTACH_MODULE_FILE_H
+#pragma once
 
 #include "elf/elf_module.h"
 
@@ -56,5 +55,3 @@ bool module_file_section_place(const struct module_file *f, const char *name, ui
 /* Calls fn for each symbol defined in .symtab, until it returns false. False if there is no .symtab. */
 typedef bool (*module_symbol_fn)(void *context, const char *name, uint64_t address, uint64_t bytes, unsigned type);
 bool module_file_symbols(const struct module_file *f, module_symbol_fn fn, void *context);
-
-#endif

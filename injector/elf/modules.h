@@ -4,8 +4,7 @@
  * the loader and the vdso. Found without its help: AT_PHDR in /proc/PID/auxv → PT_DYNAMIC → DT_DEBUG → struct
  * r_debug → link maps, each one checked against /proc/PID/maps.
  */
-#ifndef MEMATTACH_MODULES_H
-#define MEMATTACH_MODULES_H
+#pragma once
 
 #include "elf/elf_module.h"
 
@@ -62,5 +61,3 @@ bool elf_module_same(const struct elf_module *a, const struct elf_module *b);
  * counted up. Beyond 65535 the id is 0 (unknown module).
  */
 void modules_number(struct modules *m, const struct modules *old, uint32_t *next_id);
-
-#endif

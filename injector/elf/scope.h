@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Looking up a symbol from outside as the target's loader would. */
-#ifndef MEMATTACH_SCOPE_H
-#define MEMATTACH_SCOPE_H
+#pragma once
 
 #include "elf/modules.h"
 
@@ -28,5 +27,3 @@ const struct elf_module *scope_find(struct scope *s, const struct elf_module *fr
  * budget allows.
  */
 bool scope_stays(struct scope *s, const struct elf_module *module);
-
-#endif

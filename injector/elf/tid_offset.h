@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Where the C library keeps the kernel's thread id, how far from the thread pointer (arch/thread_block.h). */
-#ifndef MEMATTACH_TID_OFFSET_H
-#define MEMATTACH_TID_OFFSET_H
+#pragma once
 
 #include "arch/thread_block.h"
 #include "process/target_read.h"
@@ -19,5 +18,3 @@ struct tid_pair {
  * read are passed over.
  */
 uint32_t tid_offset_find(const struct target_memory *tm, const struct tid_pair *pairs, size_t count);
-
-#endif

@@ -15,8 +15,7 @@
  * that leaves them alone, too (allocator_registers.c). Functions of a mixed layer are TRAMPOLINE_OUTER (control.h).
  * Either all that must be hooked can be, or the allocator is left to GOT entries, and that is said.
  */
-#ifndef MEMATTACH_ENTRY_HOOKS_H
-#define MEMATTACH_ENTRY_HOOKS_H
+#pragma once
 
 #include "allocators/allocator_find.h"
 
@@ -90,5 +89,3 @@ void entry_hooks_give_quiet(const struct allocators *found, struct got_plan *pla
 
 /* The hook whose detour holds the address, or NULL. */
 const struct entry_hook *entry_hooks_at(const struct entry_hooks *h, uint64_t detour_address);
-
-#endif

@@ -6,8 +6,7 @@
  * function; or it jumps to the beginning of one whose description begins with a frame that is there already. A jump to
  * the beginning of anything else is a call at the end of the function.
  */
-#ifndef MEMATTACH_EVALUATOR_CODE_H
-#define MEMATTACH_EVALUATOR_CODE_H
+#pragma once
 
 #include "dump_format.h"
 #include "elf/elf_module.h"
@@ -19,5 +18,3 @@
  * read is not there. Charged to the budget of tm. */
 void evaluator_code_find(struct dump_evaluator *list, const struct elf_module *m, const struct target_memory *tm,
                          const struct maps *maps);
-
-#endif

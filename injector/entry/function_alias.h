@@ -7,8 +7,7 @@
  * line where they are the same, calls: compilers make such code by a profile of the program. Functions are aligned,
  * with nops between them; which instruction the bytes belong to does not matter.
  */
-#ifndef MEMATTACH_FUNCTION_ALIAS_H
-#define MEMATTACH_FUNCTION_ALIAS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -19,5 +18,3 @@
 unsigned function_alias_before(const uint8_t *before, size_t bytes);
 /* How many bytes of nops the bytes begin with. */
 unsigned function_alias_skip(const uint8_t *code, size_t bytes);
-
-#endif

@@ -13,8 +13,7 @@
  * compares a size with the limit of its blocks. What the domain raw has is the C library's malloc, or what the program
  * has put there; it is looked at only to tell whether the others are the same.
  */
-#ifndef MEMATTACH_PYTHON_ALLOCATORS_H
-#define MEMATTACH_PYTHON_ALLOCATORS_H
+#pragma once
 
 #include "elf/elf_module.h"
 
@@ -42,5 +41,3 @@ struct python_allocators {
 /* Never fails. m: the interpreter. Reads are charged to the budget of tm, if it has one. */
 void python_allocators_find(struct python_allocators *a, const struct elf_module *m, const struct target_memory *tm,
                             const struct maps *maps);
-
-#endif

@@ -10,8 +10,7 @@
  * function is hooked at its entry that need not have been. The search ends after STORED_CPU_NS of processor time or
  * STORED_BYTES of memory.
  */
-#ifndef MEMATTACH_STORED_POINTERS_H
-#define MEMATTACH_STORED_POINTERS_H
+#pragma once
 
 #include "got/got_plan.h"
 #include "process/target.h"
@@ -35,5 +34,3 @@ struct stored_pointers_input {
 
 int stored_pointers_find(struct stored_pointer *found, const struct stored_pointers_input *in,
                          struct err *e) WARN_UNUSED;
-
-#endif

@@ -5,8 +5,7 @@
  * So a GOT entry is touched only in private memory that can be read, and patched only where still the same is mapped as
  * when it was planned.
  */
-#ifndef MEMATTACH_ENTRY_PLACE_H
-#define MEMATTACH_ENTRY_PLACE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -51,5 +50,3 @@ bool entry_place_is_hooked(const struct elf_module *home, const struct target_me
  */
 bool entry_place_lazy_stub(const struct elf_module *home, const struct target_memory *memory, uint64_t value,
                            uint32_t *number);
-
-#endif

@@ -26,8 +26,7 @@
  * Whether a function is hooked or left alone because it passes on to another listed function through a GOT entry of its
  * own module (operator new → malloc) is decided here, once for each definition: see struct entry_route.
  */
-#ifndef MEMATTACH_GOT_PLAN_H
-#define MEMATTACH_GOT_PLAN_H
+#pragma once
 
 #include "control.h"
 #include "got/listed_hook.h"
@@ -109,5 +108,3 @@ int got_plan_refuse_escaping(struct got_plan *plans, const struct modules *m, st
 /* Takes the entries of a group in a module out of the plan. */
 void got_plan_leave(struct got_plan *plan, uint32_t module, uint32_t group);
 void got_plan_free(struct got_plan *plans);
-
-#endif

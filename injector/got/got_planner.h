@@ -3,8 +3,7 @@
  * Shared by the files that make the plan: got_plan.c collects, entry_resolve.c classifies, entry_routes.c decides,
  * allocator_notes.c tells.
  */
-#ifndef MEMATTACH_GOT_PLANNER_H
-#define MEMATTACH_GOT_PLANNER_H
+#pragma once
 
 #include "arch/code_scan.h"
 #include "got/got_plan.h"
@@ -79,5 +78,3 @@ int planner_routes(struct planner *p, struct err *e) WARN_UNUSED;
 
 /* allocator_notes.c: allocators that are linked in. */
 int planner_allocator_notes(struct planner *p, struct err *e) WARN_UNUSED;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What include/hooks.h says about each hook, as a table. */
-#ifndef MEMATTACH_LISTED_HOOK_H
-#define MEMATTACH_LISTED_HOOK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,5 +15,3 @@ bool listed_hook_frees(uint32_t hook);         /* SHAPE_FREE */
 bool listed_hook_throws(uint32_t hook);        /* operator new but for the nothrow ones */
 /* HOOK_COUNT if it is not on the list, or of GROUP_PYTHON and above, which are never found by name. */
 uint32_t listed_hook_by_symbol(const char *name);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a plan does not see, and why: as data, and at one place in words. */
-#ifndef MEMATTACH_PLAN_NOTES_H
-#define MEMATTACH_PLAN_NOTES_H
+#pragma once
 
 #include "base/err.h"
 #include "catalogue/allocator_catalogue.h"
@@ -26,5 +25,3 @@ struct plan_note {
 #define PLAN_NOTE_TEXT 400u
 
 const char *plan_note_text(const struct plan_note *note, const struct modules *modules, char text[PLAN_NOTE_TEXT]);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * The limits are far beyond real programs: the symbols and names of the largest libraries take some 50 MB.
  */
-#ifndef MEMATTACH_BUDGET_H
-#define MEMATTACH_BUDGET_H
+#pragma once
 
 #include <stdint.h>
 
@@ -43,5 +42,3 @@ int budget_fits(struct budget *b, uint64_t bytes, struct err *e) WARN_UNUSED;
 int budget_work(struct budget *b, uint64_t units, struct err *e) WARN_UNUSED;
 /* For the end of a step: -E2BIG if anything was refused on the way, where it may have been passed over. */
 int budget_check(const struct budget *b, struct err *e) WARN_UNUSED;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The clocks of memattach: for deadlines, and for the stamps of a dump. */
-#ifndef MEMATTACH_CLOCKS_H
-#define MEMATTACH_CLOCKS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -15,5 +14,3 @@ void clock_pause(uint64_t ns);
 uint64_t clock_dump_stamp(void);
 /* The three clocks of a dump at one instant. */
 struct dump_clock clock_dump_now(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* With what memattach ends; also what a session in a process of its own tells its parent by it. */
-#ifndef MEMATTACH_EXIT_STATUS_H
-#define MEMATTACH_EXIT_STATUS_H
+#pragma once
 
 enum exit_status {
 	EXIT_DONE = 0,
@@ -10,5 +9,3 @@ enum exit_status {
 	EXIT_DUMP = 3,    /* the end of the recording could not be written */
 	EXIT_USAGE = 64
 };
-
-#endif

@@ -5,12 +5,9 @@
  * malloc keeps most of it: once large blocks were freed, glibc takes as large ones from its heap, and gives that back
  * only where twice as much is free at its end.
  */
-#ifndef MEMATTACH_OWN_MEMORY_H
-#define MEMATTACH_OWN_MEMORY_H
+#pragma once
 
 /* Before anything is allocated: large blocks are mapped, and unmapped when they are freed. */
 void own_memory_keep_small(void);
 /* After much was freed. */
 void own_memory_give_back(void);
-
-#endif

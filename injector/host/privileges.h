@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Giving up what is not needed any more. */
-#ifndef MEMATTACH_PRIVILEGES_H
-#define MEMATTACH_PRIVILEGES_H
+#pragma once
 
 /*
  * For memattach once it is attached: capabilities down to those that follow and detach need, and none can be gained by
@@ -12,5 +11,3 @@
  * (PTRACE_O_SUSPEND_SECCOMP). No Landlock: a process in a domain traces none outside of it.
  */
 void privileges_keep_for_detach(void);
-
-#endif

@@ -4,8 +4,7 @@
  * of the target's loader are its own choice, and may hold escape sequences, newlines and bytes that are no UTF-8. Each
  * function makes one line of what it is given.
  */
-#ifndef MEMATTACH_SAY_H
-#define MEMATTACH_SAY_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -33,5 +32,3 @@ void say_status(const char *text);
 size_t say_status_width(void);
 /* Writes text of several lines, which end with a newline, each made printable. */
 void say_lines(FILE *f, const char *lines);
-
-#endif

@@ -11,11 +11,8 @@
  * A program that memattach starts inherits what memattach has inherited: the child that is to execute it puts that
  * back.
  */
-#ifndef MEMATTACH_START_STATE_H
-#define MEMATTACH_START_STATE_H
+#pragma once
 
 void start_state_settle(void);
 /* In a child, before it executes another program. */
 void start_state_restore(void);
-
-#endif

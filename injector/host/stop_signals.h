@@ -3,8 +3,7 @@
  * SIGINT, SIGTERM and SIGHUP while memattach only waits and nothing of the target is held. Once something is, the
  * watchdog hears them (watchdog.h). A SIGHUP that was ignored at the start, as by nohup(1), stays ignored.
  */
-#ifndef MEMATTACH_STOP_SIGNALS_H
-#define MEMATTACH_STOP_SIGNALS_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -30,5 +29,3 @@ int stop_signals_take(const struct stop_signals *s);
 enum woken { WOKEN_BY_TIME, WOKEN_BY_END, WOKEN_BY_SIGNAL };
 /* Until a time of clock_monotonic_ns(), a signal, or the end of a process. */
 enum woken stop_signals_wait(const struct stop_signals *s, int pidfd, uint64_t until_ns);
-
-#endif

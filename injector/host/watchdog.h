@@ -16,8 +16,7 @@
  * The main loop and every wait ask here whether they were asked to end: the first signal ends an attach, with an undo,
  * or a session; a detach goes on, until the second one gives it up.
  */
-#ifndef MEMATTACH_WATCHDOG_H
-#define MEMATTACH_WATCHDOG_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -46,5 +45,3 @@ void watchdog_call_begin(void);
 void watchdog_call_end(void);
 /* This thread waits in waitid, which SIGALRM interrupts: it shall hear of a second signal. */
 void watchdog_waits(bool waits);
-
-#endif

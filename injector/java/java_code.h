@@ -7,8 +7,7 @@
  * checked as those of python_object.h are: -EINVAL where something is not as it should be, -EFAULT where it is not
  * readable; a process that runs changes its code, so callers try again.
  */
-#ifndef MEMATTACH_JAVA_CODE_H
-#define MEMATTACH_JAVA_CODE_H
+#pragma once
 
 #include "java/java_structures.h"
 #include "java_layout.h"
@@ -90,5 +89,3 @@ int java_code_debug_pc(struct java_view *v, const struct java_code *code, uint32
 
 /* A number in UNSIGNED5, from *at on. False: none is there before end. */
 bool java_code_number(const struct java_view *v, const uint8_t **at, const uint8_t *end, uint32_t *value);
-
-#endif

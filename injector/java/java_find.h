@@ -4,8 +4,7 @@
  * whose frames can be read, or one of the others that are known by their files and symbols: OpenJ9, Zing, programs
  * that GraalVM has compiled ahead of time, and GraalVM's HotSpot, whose compiler has not been tried.
  */
-#ifndef MEMATTACH_JAVA_FIND_H
-#define MEMATTACH_JAVA_FIND_H
+#pragma once
 
 #include "elf/modules.h"
 
@@ -30,5 +29,3 @@ struct java_runtime java_find(const struct modules *modules);
 const char *java_machine_name(enum java_machine machine);
 /* NULL: its frames can be tried; else why they are not. */
 const char *java_machine_refusal(enum java_machine machine);
-
-#endif

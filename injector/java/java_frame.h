@@ -13,8 +13,7 @@
  *
  * Where a return address has no debug information, the frame is that of the method that was compiled, without a line.
  */
-#ifndef MEMATTACH_JAVA_FRAME_H
-#define MEMATTACH_JAVA_FRAME_H
+#pragma once
 
 #include "java/java_method.h"
 
@@ -32,5 +31,3 @@ bool java_frame_is_compiled(const struct java_view *v, uint64_t frame);
  */
 int java_frame_read(struct java_view *v, uint64_t frame, struct java_called *list, uint32_t *count,
                     struct err *e) WARN_UNUSED;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a walk inside of the process is told of a HotSpot that is proved: include/java_layout.h. */
-#ifndef MEMATTACH_JAVA_INSIDE_H
-#define MEMATTACH_JAVA_INSIDE_H
+#pragma once
 
 #include "java/java_code.h"
 
@@ -11,5 +10,3 @@
 void java_inside_barrier(struct java_view *v, const struct java_code *code);
 /* -EINVAL: something does not lie where a walk may read it. */
 int java_inside_layout(struct java_layout *layout, struct java_view *v, struct err *e) WARN_UNUSED;
-
-#endif

@@ -4,8 +4,7 @@
  * then frees the memory of both, and later gives it to others: until then what was there can be read as if it were
  * still alive. So a class is one that its loader has, and the loader is one of the list.
  */
-#ifndef MEMATTACH_JAVA_LOADED_H
-#define MEMATTACH_JAVA_LOADED_H
+#pragma once
 
 #include "base/map.h"
 #include "java/java_code.h"
@@ -23,5 +22,3 @@ void java_loaded_done(struct java_loaded *l);
 
 /* Is that a class that was loaded when the list was read, or a little later? */
 int java_loaded_has(struct java_loaded *l, struct java_view *v, uint64_t class, bool *has, struct err *e) WARN_UNUSED;
-
-#endif

@@ -4,8 +4,7 @@
  * checked. A Method is believed if its class has it in its list of methods: that is a way around in a circle, which
  * nothing else closes. Errors as in java_code.h.
  */
-#ifndef MEMATTACH_JAVA_METHOD_H
-#define MEMATTACH_JAVA_METHOD_H
+#pragma once
 
 #include "java/java_code.h"
 
@@ -34,5 +33,3 @@ struct java_place {
 };
 int java_method_place(struct java_view *v, const struct java_method *m, int32_t bci, struct java_place *place,
                       struct err *e) WARN_UNUSED;
-
-#endif

@@ -12,8 +12,7 @@
  * time in the same way while the thread has not moved, or the code is still there, the layout is wrong. All work is
  * charged to one budget, and what imitates a HotSpot has its imitation shown, no more.
  */
-#ifndef MEMATTACH_JAVA_PROOF_H
-#define MEMATTACH_JAVA_PROOF_H
+#pragma once
 
 #include "java/java_find.h"
 #include "java/java_inside.h"
@@ -59,5 +58,3 @@ void java_proof_make(struct java_proof *p, const struct java_runtime *r, const s
 void java_proof_make_with(struct java_proof *p, const struct java_structures *s, const struct maps *maps,
                           const struct target_memory *tm, unsigned looks);
 void java_proof_done(struct java_proof *p);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * Errors as in java_code.h.
  */
-#ifndef MEMATTACH_JAVA_STACK_H
-#define MEMATTACH_JAVA_STACK_H
+#pragma once
 
 #include "java/java_code.h"
 
@@ -49,5 +48,3 @@ struct java_walk_end {
 /* From an anchor that has a stack pointer to the thread's first frame. */
 int java_stack_walk(struct java_view *v, const struct java_thread *t, const struct java_anchor *anchor,
                     java_frame_fn fn, void *context, struct java_walk_end *end, struct err *e) WARN_UNUSED;
-
-#endif

@@ -4,8 +4,7 @@
  * gHotSpotVMStructs (fields), gHotSpotVMTypes (sizes), gHotSpotVMIntConstants, beside each of which libjvm exports how
  * long an entry is and where its parts are. They are read from the process, entry by entry, each text within a limit.
  */
-#ifndef MEMATTACH_JAVA_TABLES_H
-#define MEMATTACH_JAVA_TABLES_H
+#pragma once
 
 #include "elf/elf_module.h"
 
@@ -32,5 +31,3 @@ void java_tables_free(struct java_tables *t);
 
 /* The entry that has that name, or NULL. */
 const struct java_entry *java_table_find(const struct java_table *t, const char *name);
-
-#endif

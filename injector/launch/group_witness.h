@@ -10,8 +10,7 @@
  * for a signal it is replaced; of others that it has got meanwhile a note is kept. The same signal, sent to the group a
  * second time before the witness of the first is replaced, may reach the program twice.
  */
-#ifndef MEMATTACH_GROUP_WITNESS_H
-#define MEMATTACH_GROUP_WITNESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ void group_witness_start(struct group_witness *w);
 /* Has the group got this signal, which memattach has just heard? Asked once for each: afterwards it is forgotten. */
 bool group_witness_has(struct group_witness *w, int number);
 void group_witness_end(struct group_witness *w);
-
-#endif

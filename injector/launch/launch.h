@@ -25,8 +25,7 @@
  * shell sees the job as it would see the program; when memattach is continued, so is the program. A death signal
  * (PR_SET_PDEATHSIG) that memattach was started with is not the program's: as any signal it is passed on, if it can be.
  */
-#ifndef MEMATTACH_LAUNCH_H
-#define MEMATTACH_LAUNCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -40,5 +39,3 @@ enum { LAUNCH_FAILED = 125, LAUNCH_NOT_EXECUTED = 126, LAUNCH_NOT_FOUND = 127 };
  * own; a byte that it writes to ready says that the program has been attached to, and may go on.
  */
 int launch_run(char **command, bool quiet, int (*session)(void *context, pid_t pid, int ready), void *context);
-
-#endif

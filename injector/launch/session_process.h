@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A session in a process of its own: how it begins there, and what its end means for a memattach that runs several. */
-#ifndef MEMATTACH_SESSION_PROCESS_H
-#define MEMATTACH_SESSION_PROCESS_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -30,5 +29,3 @@ enum member_outcome session_process_outcome(int status, enum session_after after
 void session_process_sum(const unsigned counts[OUTCOMES], char *text, size_t size);
 /* The worst exit status: 2 (also of one that was killed) before 3 before 1 before 0. */
 enum exit_status session_process_worst(const unsigned counts[OUTCOMES]);
-
-#endif

@@ -11,8 +11,7 @@
  * session ends, and a new one begins. A process is found through its parent: one whose parent has ended before it was
  * found is not.
  */
-#ifndef MEMATTACH_SEVERAL_H
-#define MEMATTACH_SEVERAL_H
+#pragma once
 
 #include "choose/chosen.h"
 #include "launch/session_process.h"
@@ -40,5 +39,3 @@ struct several_options {
 
 /* The worst exit status of all sessions: 2 (also of one that was killed) before 3 before 1 before 0. */
 enum exit_status several_run(const struct several_options *options, const struct chosen_list *targets);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* /proc/PID/maps: parsed, searched, and compared for the receipt. */
-#ifndef MEMATTACH_MAPS_H
-#define MEMATTACH_MAPS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,5 +63,3 @@ size_t maps_diff(const struct maps *before, const struct maps *after, maps_chang
 
 /* "7f00…-7f01… r-xp /lib/x.so (was rw-p)": one line without newline, cut to size. Returns buffer. */
 const char *maps_change_format(const struct maps_change *change, char *buffer, size_t size);
-
-#endif

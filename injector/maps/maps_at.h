@@ -4,8 +4,7 @@
  * libraries has hundreds of them: since Linux 6.11 the file answers for single addresses (ioctl PROCMAP_QUERY,
  * <linux/fs.h>).
  */
-#ifndef MEMATTACH_MAPS_AT_H
-#define MEMATTACH_MAPS_AT_H
+#pragma once
 
 #include "maps/maps.h"
 
@@ -15,5 +14,3 @@
  * afterwards.
  */
 int maps_at_read(struct maps *m, const char *file, const uint64_t *addresses, size_t count, struct err *e) WARN_UNUSED;
-
-#endif

@@ -7,8 +7,7 @@
  * kernel says so: memattach maps it too, without touching it, and compares device and inode as /proc/PID/maps shows
  * both (stat shows other ones on overlay and btrfs).
  */
-#ifndef MEMATTACH_TARGET_FILE_H
-#define MEMATTACH_TARGET_FILE_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -25,5 +24,3 @@ void target_file_link(pid_t pid, const struct mapping *map, char link[TARGET_FIL
  * (Linux 5.6). -1: there is no such file, or not this way.
  */
 int target_file_open(pid_t pid, const struct mapping *map, const char *name);
-
-#endif

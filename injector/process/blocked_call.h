@@ -32,8 +32,7 @@
  *
  * A socket with SO_RCVLOWAT above 1 waits although something has come, which cannot be seen either.
  */
-#ifndef MEMATTACH_BLOCKED_CALL_H
-#define MEMATTACH_BLOCKED_CALL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -85,5 +84,3 @@ enum sleeper_found {
 enum sleeper_found sleeper_await(struct sleeper *s, pid_t pid, pid_t tid, uint64_t deadline_ns);
 /* Has it slept in the same call ever since? */
 bool sleeper_sleeps(const struct sleeper *s);
-
-#endif

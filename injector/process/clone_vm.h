@@ -4,8 +4,7 @@
  * alone. They may be inside the payload like any thread, and the latter use the thread pointer, and so the recursive
  * locks and the allocator's cache, of the thread that made them.
  */
-#ifndef MEMATTACH_CLONE_VM_H
-#define MEMATTACH_CLONE_VM_H
+#pragma once
 
 #include "process/target.h"
 
@@ -22,5 +21,3 @@ bool clone_vm_may_wait(const struct thread_info *thread);
  */
 int clone_vm_check_thread_pointers(const struct target *t, const struct thread_info *threads, size_t count,
                                    struct err *e) WARN_UNUSED;
-
-#endif

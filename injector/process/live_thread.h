@@ -4,8 +4,7 @@
  * the first thread is empty once it has ended, and any other thread may end while its files are read: another one is
  * taken then.
  */
-#ifndef MEMATTACH_LIVE_THREAD_H
-#define MEMATTACH_LIVE_THREAD_H
+#pragma once
 
 #include "maps/maps.h"
 #include "process/target.h"
@@ -26,5 +25,3 @@ int live_thread_open(const struct target *t, const char *name, int *fd, struct e
  * thread ends. */
 int live_thread_memory(const struct target *t, struct target_memory *memory, int *writable_fd,
                        struct err *e) WARN_UNUSED;
-
-#endif

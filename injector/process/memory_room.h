@@ -6,8 +6,7 @@
  * kernel ends a process of that group, and in a container that may be the target. So memattach takes at most half of
  * what is left, and is the first to be ended if it comes to that.
  */
-#ifndef MEMATTACH_MEMORY_ROOM_H
-#define MEMATTACH_MEMORY_ROOM_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -32,5 +31,3 @@ void memory_room_events(pid_t pid, char file[MEMORY_ROOM_PATH]);
 uint64_t memory_room_kills(const char *file);
 /* When memory runs out the kernel shall end memattach first. Needs no privilege; a failure is of no importance. */
 void memory_room_go_first(void);
-
-#endif

@@ -3,8 +3,7 @@
  * Why the kernel does not let memattach trace a process: it only says EPERM. The rules are those of ptrace(2), "Ptrace
  * access mode checking", looked at in the same order.
  */
-#ifndef MEMATTACH_PERMISSION_H
-#define MEMATTACH_PERMISSION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ void permission_explain(const struct permission *p, char *text, size_t size);
  * filter itself.
  */
 const char *permission_to_suspend_filter(const struct permission_party *self);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Fields of /proc/PID/stat, counted from 1 as in proc(5), of a process or of one of its threads. */
-#ifndef MEMATTACH_PROC_STAT_H
-#define MEMATTACH_PROC_STAT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,5 +17,3 @@ int proc_stat_number(pid_t pid, unsigned field, uint64_t *value, struct err *e) 
 uint64_t proc_stat_cpu_ns(pid_t pid);
 /* A field of a thread as text. False: there is no such thread. */
 bool proc_stat_text(pid_t pid, pid_t tid, unsigned field, char *value, size_t size);
-
-#endif

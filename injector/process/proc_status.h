@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Fields of /proc/PID/status (proc(5)), of a process or of one of its threads. */
-#ifndef MEMATTACH_PROC_STATUS_H
-#define MEMATTACH_PROC_STATUS_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -16,5 +15,3 @@ const char *proc_status_field(const char *text, const char *name);
 int64_t proc_status_number(const char *text, const char *name, int base, int64_t absent);
 /* A field of the status of a process, up to the end of its line, "" if there is none. */
 void proc_status_copy(pid_t pid, const char *name, char *value, size_t size);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Frames of a language in the target, as text for people: what was proved of them. */
-#ifndef MEMATTACH_SHOWN_FRAMES_H
-#define MEMATTACH_SHOWN_FRAMES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ struct shown_frame {
 int shown_frames_add(struct shown_frame **list, uint32_t *count, const struct shown_frame *frame, struct budget *budget,
                      struct err *e) WARN_UNUSED;
 void shown_frames_free(struct shown_frame **list, uint32_t *count);
-
-#endif

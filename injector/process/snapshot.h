@@ -4,8 +4,7 @@
  * threads' signal masks, dispositions. A living program changes much of that by itself; so the comparison names only
  * what memattach could have caused.
  */
-#ifndef MEMATTACH_SNAPSHOT_H
-#define MEMATTACH_SNAPSHOT_H
+#pragma once
 
 #include "maps/maps.h"
 #include "process/target.h"
@@ -36,5 +35,3 @@ int snapshot_take(struct snapshot *s, const struct target *t, struct err *e) WAR
 /* SigBlk of a thread, 0 if it has ended. */
 uint64_t snapshot_blocked_now(const struct target *t, pid_t tid);
 void snapshot_free(struct snapshot *s);
-
-#endif

@@ -3,8 +3,7 @@
  * The process that is attached to: who it is, whether it may be touched, which threads it has. A pidfd and the start
  * time guard against a pid that is given to another process. Nothing here changes the target.
  */
-#ifndef MEMATTACH_TARGET_H
-#define MEMATTACH_TARGET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -89,5 +88,3 @@ int target_threads(const struct target *t, struct thread_info **list, size_t *co
  */
 int target_some_threads(const struct target *t, size_t first, size_t max, struct thread_info **list, size_t *count,
                         size_t *total, struct err *e) WARN_UNUSED;
-
-#endif

@@ -5,8 +5,7 @@
  * Reads use process_vm_readv(2); what that refuses (pages without PROT_READ, no CONFIG_CROSS_MEMORY_ATTACH)
  * is tried again through /proc/PID/mem. Contents may change between two reads: callers check what they read.
  */
-#ifndef MEMATTACH_TARGET_READ_H
-#define MEMATTACH_TARGET_READ_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -56,5 +55,3 @@ struct target_piece {
 };
 int target_read_batch(const struct target_memory *tm, const struct target_piece *pieces, size_t count,
                       struct err *e) WARN_UNUSED;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads as /proc/PID/task lists them. */
-#ifndef MEMATTACH_TASK_H
-#define MEMATTACH_TASK_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -13,5 +12,3 @@ bool task_has_memory(pid_t pid, pid_t tid);
 pid_t task_inner_tid(pid_t pid, pid_t tid);
 /* The first thread that has memory: the main one unless it has ended. 0: none was found. */
 pid_t task_alive(pid_t pid);
-
-#endif

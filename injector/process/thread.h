@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One thread of a process, as /proc tells of it. Nothing here changes it. */
-#ifndef MEMATTACH_THREAD_H
-#define MEMATTACH_THREAD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,5 +44,3 @@ int thread_check_tracer(pid_t pid, pid_t tid, struct err *e) WARN_UNUSED;
 int64_t thread_switches(pid_t pid, pid_t tid);
 /* How long it has had one, in ns; 0: that cannot be told. */
 int64_t thread_ran_ns(pid_t pid, pid_t tid);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The directory in which the target works, as the target itself would write it: its root may be another one. */
-#ifndef MEMATTACH_WORKING_DIRECTORY_H
-#define MEMATTACH_WORKING_DIRECTORY_H
+#pragma once
 
 #include "process/target.h"
 
@@ -9,5 +8,3 @@
 
 /* "": it is not known, removed, or outside of the target's root. */
 void working_directory_read(const struct target *t, char text[WORKING_DIRECTORY_TEXT]);
-
-#endif

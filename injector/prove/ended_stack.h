@@ -11,8 +11,7 @@
  * after the end. Where stacks share their mapping (thread_stack.h) the structure is looked for above an address, and
  * names a block that has the address in it.
  */
-#ifndef MEMATTACH_ENDED_STACK_H
-#define MEMATTACH_ENDED_STACK_H
+#pragma once
 
 #include "maps/maps.h"
 #include "process/target_read.h"
@@ -30,5 +29,3 @@ uint64_t ended_stack_end(const struct target_memory *memory, uint32_t tid_offset
  */
 bool ended_stack_around(struct thread_stack *stack, const struct target_memory *memory, uint32_t tid_offset,
                         const struct mapping *m, uint64_t address);
-
-#endif

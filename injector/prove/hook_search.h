@@ -12,8 +12,7 @@
  * page that was swapped out would be brought back by reading it, so it is not read; and what is there may be more than
  * can be read in the time that a detach may take. In both cases nothing is found.
  */
-#ifndef MEMATTACH_HOOK_SEARCH_H
-#define MEMATTACH_HOOK_SEARCH_H
+#pragma once
 
 #include "search/page_scan.h"
 #include "process/target.h"
@@ -43,5 +42,3 @@ int hook_search(const struct hook_search *x, const struct target *t, const struc
 
 /* Is the hook alive whose marker was found there? */
 bool hook_search_lives(const struct target_memory *memory, uint64_t found);
-
-#endif

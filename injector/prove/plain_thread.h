@@ -13,8 +13,7 @@
  *
  * A thread in a signal handler is one, too, but who has interrupted it may be in the middle of anything: safe_point.h.
  */
-#ifndef MEMATTACH_PLAIN_THREAD_H
-#define MEMATTACH_PLAIN_THREAD_H
+#pragma once
 
 #include "elf/libc.h"
 #include "touch/threads/tracee.h"
@@ -22,5 +21,3 @@
 /* 0, or -EBUSY with the reason. */
 int plain_thread_check(struct tracee *t, const struct registers *regs, enum libc_kind kind,
                        const struct target_memory *memory, struct err *e) WARN_UNUSED;
-
-#endif

@@ -19,8 +19,7 @@
  * or of what its signal handler returns to. (The payload has addresses of detours in registers when it calls an
  * original, and what is left of those means nothing.)
  */
-#ifndef MEMATTACH_QUIESCE_H
-#define MEMATTACH_QUIESCE_H
+#pragma once
 
 #include "prove/stack_search.h"
 #include "prove/stack_walk.h"
@@ -48,5 +47,3 @@ struct quiesce {
 /* 0: proven. -EBUSY: a thread is inside (named) until the deadline, to which a turn on a processor is added for each
  * thread. -ESRCH: the target has ended. */
 int quiesce_wait(const struct quiesce *q, uint64_t deadline_ns, struct err *e) WARN_UNUSED;
-
-#endif

@@ -34,8 +34,7 @@
  * patched and restored by it then might be by another thread as well, and before anything is unmapped no thread is in
  * a hook any more (quiesce.h).
  */
-#ifndef MEMATTACH_SAFE_POINT_H
-#define MEMATTACH_SAFE_POINT_H
+#pragma once
 
 #include "elf/libc.h"
 #include "prove/stack_walk.h"
@@ -73,5 +72,3 @@ int safe_points_add(struct safe_points *s, uint64_t start, uint64_t end, const c
 
 /* The thread is stopped. 0: safe. -EBUSY: not now, the text says why ("in malloc"). */
 int safe_point_check(const struct safe_points *s, struct tracee *t, struct err *e) WARN_UNUSED;
-
-#endif

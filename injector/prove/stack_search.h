@@ -3,8 +3,7 @@
  * The words of a live stack, for threads whose stack cannot be walked to its end: the one search of stacks. What is
  * found may be old; what is not found is not there, within the 256 KiB above the stack pointer that are searched.
  */
-#ifndef MEMATTACH_STACK_SEARCH_H
-#define MEMATTACH_STACK_SEARCH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -24,5 +23,3 @@ bool stack_search_holds(const struct target_memory *memory, uint64_t sp, const s
 /* Is a hook alive there, or was code in one of the ranges interrupted by a signal whose handler runs? */
 bool stack_search_in_hook(const struct target_memory *memory, uint64_t sp, const struct address_range *ranges,
                           unsigned range_count);
-
-#endif

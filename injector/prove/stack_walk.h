@@ -6,8 +6,7 @@
  *
  * Each step reads a few words, and there are no more than STACK_WALK_FRAMES of them, whatever the stack says.
  */
-#ifndef MEMATTACH_STACK_WALK_H
-#define MEMATTACH_STACK_WALK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -59,5 +58,3 @@ void stack_walk(struct stack_walk *w, struct tracee *t, stack_walk_fn visit, voi
  * had. What it is worth depends on whether the thread has slept all the time (sleeper_sleeps). */
 void stack_walk_asleep(struct stack_walk *w, uint64_t pc, uint64_t sp, stack_walk_fn visit, void *context,
                        struct stack_walk_end *end);
-
-#endif

@@ -7,8 +7,7 @@
  * of it next to each other, stackblock, stackblock_size and guardsize, name the block. A stack that the program brought
  * has no guard.
  */
-#ifndef MEMATTACH_THREAD_STACK_H
-#define MEMATTACH_THREAD_STACK_H
+#pragma once
 
 #include "maps/maps.h"
 #include "process/target_read.h"
@@ -45,5 +44,3 @@ int thread_stacks_find(struct thread_stacks *stacks, const struct stack_position
 void thread_stacks_free(struct thread_stacks *stacks);
 /* The one around the address, NULL none. */
 const struct thread_stack *thread_stacks_at(const struct thread_stacks *stacks, uint64_t address);
-
-#endif

@@ -9,8 +9,7 @@
  * complete it for an interpreter in a library. All of the functions that are there must say the same, and it must be
  * a word of the interpreter's own storage, which each thread has.
  */
-#ifndef MEMATTACH_PYTHON_ATTACHED_H
-#define MEMATTACH_PYTHON_ATTACHED_H
+#pragma once
 
 #include "python/python_specific.h"
 
@@ -26,5 +25,3 @@ int python_attached_find(int64_t *offset, const struct python_view *v, const str
 /* What it holds for a thread. */
 int python_attached_value(const struct python_view *v, int64_t offset, uint64_t thread, uint64_t *state,
                           struct err *e) WARN_UNUSED;
-
-#endif

@@ -4,8 +4,7 @@
  * anything by now: so an item is only an address, whose object has to be proved like any other (python_object.h, which
  * also says what the errors mean).
  */
-#ifndef MEMATTACH_PYTHON_CONTAINERS_H
-#define MEMATTACH_PYTHON_CONTAINERS_H
+#pragma once
 
 #include "python/python_object.h"
 
@@ -17,5 +16,3 @@ int python_dict_find(struct python_view *v, uint64_t dict, const char *key, uint
 /* The first items of a list, at most max of them. */
 int python_list_read(struct python_view *v, uint64_t list, uint64_t *items, uint32_t max, uint32_t *count,
                      struct err *e) WARN_UNUSED;
-
-#endif

@@ -4,8 +4,7 @@
  * the section .PyRuntime that 3.10 and later put it into, or by .symtab of the program or of a library whose name
  * has "python" in it. And which version it is, and how it was built.
  */
-#ifndef MEMATTACH_PYTHON_FIND_H
-#define MEMATTACH_PYTHON_FIND_H
+#pragma once
 
 #include "elf/modules.h"
 
@@ -43,5 +42,3 @@ const char *python_stay_refusal(const struct python_runtime *r, const struct mod
 
 /* NULL: the structures of this version and build are known, python_release_find() has them; else why they are not. */
 const char *python_version_refusal(const struct python_version *v);
-
-#endif

@@ -4,8 +4,7 @@
  * the type that it should have, sizes have limits, and what was read is charged to the budget. What is found may have
  * changed or gone a moment later; callers try again.
  */
-#ifndef MEMATTACH_PYTHON_OBJECT_H
-#define MEMATTACH_PYTHON_OBJECT_H
+#pragma once
 
 #include "elf/modules.h"
 #include "dump/python_lines.h"
@@ -81,5 +80,3 @@ struct python_place {
 };
 int python_code_place(struct python_view *v, const struct python_code *code, int64_t offset, struct python_place *place,
                       struct err *e) WARN_UNUSED;
-
-#endif

@@ -4,8 +4,7 @@
  * Nothing depends on it but what files are called, so what cannot be read, is no str, is too long or does not fit the
  * limits is left out. The target may change it meanwhile, and may make it what it wants.
  */
-#ifndef MEMATTACH_PYTHON_PATHS_H
-#define MEMATTACH_PYTHON_PATHS_H
+#pragma once
 
 #include "python/python_object.h"
 
@@ -25,5 +24,3 @@ struct python_paths {
  */
 int python_paths_read(struct python_paths *p, struct python_view *v, const char *directory, struct err *e) WARN_UNUSED;
 void python_paths_done(struct python_paths *p);
-
-#endif

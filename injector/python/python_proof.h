@@ -20,8 +20,7 @@
  * thread works with can be found (python_attached.h), what is there must be 0 or one of the thread states too, and one
  * that names the thread in 3.13 and later. If it is not so, the key alone is used.
  */
-#ifndef MEMATTACH_PYTHON_PROOF_H
-#define MEMATTACH_PYTHON_PROOF_H
+#pragma once
 
 #include "python/python_attached.h"
 #include "python/python_find.h"
@@ -69,5 +68,3 @@ struct python_proof {
 void python_proof_make(struct python_proof *p, const struct python_runtime *runtime, const struct modules *modules,
                        const struct maps *maps, const struct target_memory *tm, unsigned looks);
 void python_proof_done(struct python_proof *p);
-
-#endif

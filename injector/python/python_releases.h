@@ -7,8 +7,7 @@
  * the same in all headers that were compared, but CPython does not promise that, and other builds differ. So they are
  * used only after a proof (python_proof.h); 3.13 and later also describe themselves, and must agree (python_version.h).
  */
-#ifndef MEMATTACH_PYTHON_RELEASES_H
-#define MEMATTACH_PYTHON_RELEASES_H
+#pragma once
 
 #include "dump_format.h"
 #include "python_layout.h"
@@ -102,5 +101,3 @@ static inline struct python_code_layout python_release_code(const struct python_
 const struct python_release *python_release_find(uint32_t minor);
 /* All of them, by minor version. */
 const struct python_release *python_release_list(uint32_t *count);
-
-#endif

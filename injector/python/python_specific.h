@@ -5,8 +5,7 @@
  * _thread_db_pthread_specific and its kin (nptl_db), which are exported or, until 2.33, in .symtab of libpthread. Other
  * C libraries do not tell.
  */
-#ifndef MEMATTACH_PYTHON_SPECIFIC_H
-#define MEMATTACH_PYTHON_SPECIFIC_H
+#pragma once
 
 #include "python/python_stack.h"
 
@@ -33,5 +32,3 @@ int python_specific_value(const struct python_view *v, const struct python_speci
 
 /* The kernel's number of the thread as the target sees it; 0: not known. */
 int32_t python_specific_tid(const struct python_view *v, const struct python_specific *s, uint64_t thread);
-
-#endif

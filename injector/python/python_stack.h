@@ -4,8 +4,7 @@
  * leaves meanwhile leaves its words behind, so that most looks succeed; where something changes under a look, it ends
  * with an error as in python_object.h, and is tried again by python_proof.h.
  */
-#ifndef MEMATTACH_PYTHON_STACK_H
-#define MEMATTACH_PYTHON_STACK_H
+#pragma once
 
 #include "python/python_object.h"
 
@@ -35,5 +34,3 @@ typedef int (*python_frame_fn)(void *context, const struct python_frame *frame, 
 /* Walks; *truncated: there are more than PYTHON_DEPTH_MAX frames. A chain that returns to itself is -EINVAL. */
 int python_stack_walk(struct python_view *v, uint64_t state, python_frame_fn fn, void *context, bool *truncated,
                       struct err *e) WARN_UNUSED;
-
-#endif

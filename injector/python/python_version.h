@@ -5,13 +5,10 @@
  * build's flags after the version, d for debug and t for free-threaded; a debug build of Debian has the plain name too.
  * All that is found must agree. Before 3.11 the patch level is only in the text "3.9.2", and known where there is one.
  */
-#ifndef MEMATTACH_PYTHON_VERSION_H
-#define MEMATTACH_PYTHON_VERSION_H
+#pragma once
 
 #include "python/python_find.h"
 
 /* Fills in r->version. -E2BIG: beyond the budget. */
 int python_version_read(struct python_runtime *r, const struct maps *maps, const struct target_memory *tm,
                         struct err *e) WARN_UNUSED;
-
-#endif

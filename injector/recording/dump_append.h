@@ -5,8 +5,7 @@
  * and one that holds the names only when they are there. What cannot be written to its end is cut off again. A child
  * does it, as it writes the copies (dump_file.h).
  */
-#ifndef MEMATTACH_DUMP_APPEND_H
-#define MEMATTACH_DUMP_APPEND_H
+#pragma once
 
 #include "recording/dump_file.h"
 
@@ -16,5 +15,3 @@ uint64_t dump_append_room(const struct dump_writer *w);
 /* -ENOSPC and others; -EINTR: given up, the dump has no names. */
 int dump_append_symbols(struct dump_file *f, const struct dump_symbols *symbols, const struct patience *patience,
                         struct err *e) WARN_UNUSED;
-
-#endif

@@ -8,8 +8,7 @@
  * is freed meanwhile is in it twice rather than not at all. A live record that changes while it is copied is read
  * again. What is zero stays a hole of the file.
  */
-#ifndef MEMATTACH_DUMP_COPY_H
-#define MEMATTACH_DUMP_COPY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ uint64_t dump_source_bytes(const struct dump_source *source);
 
 /* Writes the copy into an empty file. -errno of a read or a write; the file is then to be thrown away. */
 int dump_copy(const struct dump_source *source, int fd, struct err *e) WARN_UNUSED;
-
-#endif

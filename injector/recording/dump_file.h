@@ -16,8 +16,7 @@
  * The name is taken once, by a file that did not exist. From then on memattach replaces or removes only the file that
  * it wrote last: what somebody else has put there stays, and the copy gets a name with a number.
  */
-#ifndef MEMATTACH_DUMP_FILE_H
-#define MEMATTACH_DUMP_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -81,5 +80,3 @@ int dump_file_reopen(const struct dump_file *f, int flags) WARN_UNUSED;
 /* Runs change in a child, waited for as dump_file_write does. */
 int dump_file_change(struct dump_file *f, int (*change)(const struct dump_file *f, const void *what, struct err *e),
                      const void *what, const struct patience *patience, struct err *e) WARN_UNUSED;
-
-#endif

@@ -15,8 +15,7 @@
  *   - The payload touches nothing outside of published regions. When memory is short or max_bytes is reached, the
  *     present regions are all there is; the payload counts what it then cannot keep.
  */
-#ifndef MEMATTACH_DUMP_WRITER_H
-#define MEMATTACH_DUMP_WRITER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -153,5 +152,3 @@ uint64_t dump_writer_rate_changes_left(const struct dump_writer *w);
 
 void dump_writer_count(struct dump_writer *w, enum dump_counter counter, uint64_t n);
 uint64_t dump_writer_counter(const struct dump_writer *w, enum dump_counter counter);
-
-#endif

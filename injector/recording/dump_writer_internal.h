@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of the dump writer share. */
-#ifndef MEMATTACH_DUMP_WRITER_INTERNAL_H
-#define MEMATTACH_DUMP_WRITER_INTERNAL_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ int dump_writer_add_region(struct dump_writer *w, uint32_t kind, uint64_t bytes,
 /* Hands out bytes of the youngest arena of a kind, adding one if it is full. */
 int dump_writer_take(struct dump_writer *w, uint32_t kind, uint64_t bytes, void **record, uint64_t *offset,
                      struct err *e) WARN_UNUSED;
-
-#endif

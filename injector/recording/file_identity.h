@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which file it is that a name leads to, to tell one that memattach has written from what somebody else put there. */
-#ifndef MEMATTACH_FILE_IDENTITY_H
-#define MEMATTACH_FILE_IDENTITY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,5 +16,3 @@ struct file_identity {
 /* Of an open file where name is "", else of what is there, links themselves included. -errno */
 int file_identity_read(int directory, const char *name, struct file_identity *identity);
 bool file_identity_same(const struct file_identity *a, const struct file_identity *b);
-
-#endif

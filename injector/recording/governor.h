@@ -14,8 +14,7 @@
  * what the user asked for: a step down that was right is not taken back. Where one had to be taken back soon, the next
  * one waits twice as long.
  */
-#ifndef MEMATTACH_GOVERNOR_H
-#define MEMATTACH_GOVERNOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -62,5 +61,3 @@ void governor_init(struct governor *g, double limit, uint64_t rate_bytes, const 
 uint64_t governor_next_poll(const struct governor *g, uint64_t now_ns);
 /* The rate that should be in force from now on; g->rate is set to it. may_lower: else it is only lengthened. */
 uint64_t governor_decide(struct governor *g, const struct governor_reading *look, bool may_lower);
-
-#endif

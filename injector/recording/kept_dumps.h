@@ -4,8 +4,7 @@
  * removed, and only if the name still leads to the file that memattach wrote: what was there before, and what somebody
  * has put under the name since, stays.
  */
-#ifndef MEMATTACH_KEPT_DUMPS_H
-#define MEMATTACH_KEPT_DUMPS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -27,5 +26,3 @@ int kept_dumps_add(struct kept_dumps *k, const char *path, const struct file_ide
 /* The oldest, which there must be, makes way. */
 int kept_dumps_remove_oldest(struct kept_dumps *k, struct err *e) WARN_UNUSED;
 void kept_dumps_free(struct kept_dumps *k);
-
-#endif

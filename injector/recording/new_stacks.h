@@ -4,8 +4,7 @@
  * dump_stack), so that is what is looked at: words come, and none changes. The target can write there: what a word
  * leads to is copied, and read only if it is in memory of stacks that memattach has given it.
  */
-#ifndef MEMATTACH_NEW_STACKS_H
-#define MEMATTACH_NEW_STACKS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -26,5 +25,3 @@ int new_stacks_each(struct new_stacks *n, const struct dump_writer *w, bool all,
                     void (*fn)(void *arg, const uint64_t *frames, uint32_t count), void *arg,
                     struct err *e) WARN_UNUSED;
 void new_stacks_done(struct new_stacks *n);
-
-#endif

@@ -7,8 +7,7 @@
  * Room is for the memory of dumps. A part of it is kept back for sessions that are to come: dumps that grow cannot take
  * it, so that a process which starts late finds room for its first regions.
  */
-#ifndef MEMATTACH_SESSION_SHARE_H
-#define MEMATTACH_SESSION_SHARE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -45,5 +44,3 @@ bool session_share_take(struct session_share *share, uint64_t bytes, bool first)
 void session_share_attached(struct session_share *share);
 /* The dump cannot be written on the disk; NULL: it can again. */
 void session_share_fails(struct session_share *share, const char *why);
-
-#endif

@@ -7,8 +7,7 @@
  * That moment is not had where a thread is in malloc, or the registers of one cannot be read: it sleeps in a call that
  * a stop would harm (blocked_call.h). Other moments are tried then.
  */
-#ifndef MEMATTACH_CENSUS_STOP_H
-#define MEMATTACH_CENSUS_STOP_H
+#pragma once
 
 #include "census/census.h"
 
@@ -17,5 +16,3 @@
  * a time, and not at all if more is foreseen. -EINTR: a signal came; -ESRCH, -ENOMEM.
  */
 int census_stop(struct census *c, uint64_t longest_ns, struct err *e) WARN_UNUSED;
-
-#endif

@@ -17,8 +17,7 @@
  *
  * If the parent dies, the session that runs ends and detaches as at a signal.
  */
-#ifndef MEMATTACH_REPEAT_H
-#define MEMATTACH_REPEAT_H
+#pragma once
 
 #include "host/exit_status.h"
 #include "session/session.h"
@@ -35,5 +34,3 @@ uint64_t schedule_next(struct schedule *s, uint64_t now_ns, uint64_t *missed);
 /* Each session is a process of its own, and so is the detach of one that was killed. EXIT_NOT_ATTACHED if none came
  * about, else the worst of theirs. */
 enum exit_status repeat_sessions(struct session *s);
-
-#endif

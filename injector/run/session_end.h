@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How a step or a session ended, and what is said of it. */
-#ifndef MEMATTACH_SESSION_END_H
-#define MEMATTACH_SESSION_END_H
+#pragma once
 
 #include "host/exit_status.h"
 #include "session/session.h"
@@ -17,5 +16,3 @@ void session_end_complain(const struct session *s, const struct err *e);
 enum session_life session_life_after(const struct session *s, int rc);
 /* After a detach: says how it went, and what had to stay. */
 enum exit_status session_end_tell_detached(struct session *s);
-
-#endif

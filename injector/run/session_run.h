@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One session, from the first look at the process to the reports: what main and its kin call. */
-#ifndef MEMATTACH_SESSION_RUN_H
-#define MEMATTACH_SESSION_RUN_H
+#pragma once
 
 #include "host/exit_status.h"
 #include "session/session.h"
@@ -21,5 +20,3 @@ struct session_result {
 
 /* A process that executes another program while it is attached to is attached to anew, as if it were another one. */
 struct session_result session_run(struct session *s);
-
-#endif

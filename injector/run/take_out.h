@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* memattach --detach: ends the session that another memattach runs, or finishes what one that died has left. */
-#ifndef MEMATTACH_TAKE_OUT_H
-#define MEMATTACH_TAKE_OUT_H
+#pragma once
 
 #include "host/exit_status.h"
 #include "session/session.h"
 
 enum exit_status take_out(struct session *s);
-
-#endif

@@ -4,8 +4,7 @@
  * millisecond of work; the process is not touched, and no lock is held that another memattach would wait for. It is
  * announced that a session is to come (session_lock.h), so memattach --detach ends the waiting.
  */
-#ifndef MEMATTACH_TRIGGER_WAIT_H
-#define MEMATTACH_TRIGGER_WAIT_H
+#pragma once
 
 #include "session/session.h"
 
@@ -14,5 +13,3 @@
  * -EINTR: a signal came.
  */
 int trigger_wait(struct session *s, struct err *e) WARN_UNUSED;
-
-#endif

@@ -3,8 +3,7 @@
  * Words that a program has given to the kernel, to have them back: what epoll_ctl() was told of each descriptor, and
  * what timer_create() was. They may be the only pointers to a block.
  */
-#ifndef MEMATTACH_KERNEL_POINTERS_H
-#define MEMATTACH_KERNEL_POINTERS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ int kernel_pointers_find(struct kernel_pointers *k, const struct target *t, stru
 /* Adds all words to a list of base/grow.h. -ENOMEM. */
 int kernel_pointers_read(const struct kernel_pointers *k, uint64_t **words, size_t *count, struct err *e) WARN_UNUSED;
 void kernel_pointers_free(struct kernel_pointers *k);
-
-#endif

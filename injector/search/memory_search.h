@@ -4,8 +4,7 @@
  * says which mappings and pages are worth it, when to stop, and what is looked for. Memory that cannot be read is
  * passed over: it is being unmapped, or lies beyond the end of its file.
  */
-#ifndef MEMATTACH_MEMORY_SEARCH_H
-#define MEMATTACH_MEMORY_SEARCH_H
+#pragma once
 
 #include "search/page_scan.h"
 #include "process/target_read.h"
@@ -29,5 +28,3 @@ struct memory_search {
 /* 0: found, searched, or over. */
 int memory_search(const struct memory_search *s, const struct target *t, const struct maps *maps,
                   struct err *e) WARN_UNUSED;
-
-#endif

@@ -11,8 +11,7 @@
  * A step is short, because the kernel holds the lock of the target's address space meanwhile, for which its mmap waits:
  * some 15 ns for each page that is there. Steps grow where nothing is.
  */
-#ifndef MEMATTACH_PAGE_SCAN_H
-#define MEMATTACH_PAGE_SCAN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,5 +56,3 @@ void page_scan_prepare(struct page_scan *p, const struct target *t, const struct
  * only read, and guards (MADV_GUARD_INSTALL), are left out. False: the mapping is gone.
  */
 bool page_scan_step(struct page_scan *p, uint64_t *at, uint64_t end);
-
-#endif

@@ -8,8 +8,7 @@
  * be. The same holds for its data, and for the number of its mappings (vm.max_map_count), of which the payload needs a
  * fixed amount.
  */
-#ifndef MEMATTACH_ADDRESS_SPACE_H
-#define MEMATTACH_ADDRESS_SPACE_H
+#pragma once
 
 #include "session/session.h"
 
@@ -25,5 +24,3 @@ struct address_space {
 	uint64_t tables_bytes;
 };
 int address_space_share(struct address_space *wish, uint64_t room, uint64_t text_bytes, uint64_t *missing) WARN_UNUSED;
-
-#endif

@@ -24,8 +24,7 @@
  * Bounded: frames and methods by number, the region JAVA by a part of the dump, a poll by time; what had no room stays
  * without a name, and that is said once.
  */
-#ifndef MEMATTACH_JAVA_NAMES_H
-#define MEMATTACH_JAVA_NAMES_H
+#pragma once
 
 #include "base/map.h"
 #include "base/string_table.h"
@@ -97,5 +96,3 @@ void java_names_poll(struct java_names *n, struct dump_writer *w, const struct t
 
 /* The process has ended. True: Methods have lost their names, as memattach was held up before that. */
 bool java_names_ended(struct java_names *n, struct dump_writer *w);
-
-#endif

@@ -18,8 +18,7 @@
  * So dlopen is called only where there is none of these, or if --loader target asks for it and it is only threads.
  * What memattach maps by itself is in no list, and no function of the program runs for it.
  */
-#ifndef MEMATTACH_LOADER_CHOICE_H
-#define MEMATTACH_LOADER_CHOICE_H
+#pragma once
 
 #include "session/session.h"
 
@@ -32,5 +31,3 @@ bool loader_choice_has_more_threads(const struct session *s);
 const char *loader_choice_threads_against(const struct session *s);
 /* For the plan that follows: memattach maps it, whatever could. why is kept. */
 void loader_choice_set_aside(struct session *s, const char *why);
-
-#endif

@@ -3,8 +3,7 @@
  * Words of the target that are patched, as they are named for people. There are two kinds: GOT entries; and words of
  * CPython, which lead to functions that are hooked at their entries (python_functions.h).
  */
-#ifndef MEMATTACH_PATCHED_WORDS_H
-#define MEMATTACH_PATCHED_WORDS_H
+#pragma once
 
 #include "session/session.h"
 
@@ -16,5 +15,3 @@ void patched_words_of_python(char text[PATCHED_WORDS_TEXT], const char *before, 
 void patched_words_attached(const struct session *s, char text[PATCHED_WORDS_TEXT]);
 /* "9 of 9 functions and 6 of 6 GOT entries and 9 of 8 words of CPython restored" */
 void patched_words_restored(const struct session *s, char text[PATCHED_WORDS_TEXT]);
-
-#endif

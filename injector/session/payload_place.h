@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Where the payload is in the target: of this session, or of one whose memattach died. */
-#ifndef MEMATTACH_PAYLOAD_PLACE_H
-#define MEMATTACH_PAYLOAD_PLACE_H
+#pragma once
 
 #include "session/session.h"
 
@@ -19,5 +18,3 @@ bool payload_place_is_active(const struct session *s);
  * the link map tells, which is what glibc uses as handle. 0: memattach has mapped the payload by itself (load.h).
  */
 uint64_t payload_place_handle(const struct session *s);
-
-#endif

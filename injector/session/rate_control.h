@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The governor of a session: measures what sampling costs, changes the rate, and records it. */
-#ifndef MEMATTACH_RATE_CONTROL_H
-#define MEMATTACH_RATE_CONTROL_H
+#pragma once
 
 #include "session/session.h"
 
@@ -13,5 +12,3 @@ void rate_control_poll(struct session *s);
 void rate_control_least(struct session *s, uint64_t rate);
 /* Puts into the dump what CPU time the target has used, and how much of it sampling took. */
 void rate_control_note_cost(struct session *s);
-
-#endif

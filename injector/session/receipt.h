@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The receipt: what a session did to the target, and what of it is left. */
-#ifndef MEMATTACH_RECEIPT_H
-#define MEMATTACH_RECEIPT_H
+#pragma once
 
 #include "session/session.h"
 
@@ -22,5 +21,3 @@ int receipt_file_close(FILE *f, const char *path, struct err *e) WARN_UNUSED;
 
 /* text[length] as a string of JSON, as json_string writes it: valid for all bytes. */
 void receipt_file_string(FILE *f, const char *text, size_t length);
-
-#endif

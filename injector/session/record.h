@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the dump says about the target: its modules, with their unwind tables, its threads, and its sys.path. */
-#ifndef MEMATTACH_RECORD_H
-#define MEMATTACH_RECORD_H
+#pragma once
 
 #include "session/session.h"
 
@@ -18,5 +17,3 @@ int record_threads(struct session *s, bool again, struct err *e) WARN_UNUSED;
 /* What sys.path of the Python has now and the dump has not yet, read while the target runs. Without it files have
  * longer names, no more; so nothing is refused for its sake. */
 void record_paths(struct session *s);
-
-#endif

@@ -3,8 +3,7 @@
  * A session: everything that memattach knows about one target between the first inspection and the receipt. The steps:
  * inspect.h (touches nothing), attach.h, follow.h (while it lasts), detach.h, receipt.h. Terms: docs/glossary.md
  */
-#ifndef MEMATTACH_SESSION_H
-#define MEMATTACH_SESSION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -276,5 +275,3 @@ void session_add_note(struct session *s, const char *format, ...) __attribute__(
 /* Messages for people: stderr, not with --quiet. */
 void session_say(const struct session *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void session_say_lines(const struct session *s, const char *lines); /* NULL: none */
-
-#endif

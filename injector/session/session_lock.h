@@ -14,8 +14,7 @@
  *
  * So a session can be kept away by those only who may end the process anyway, and they are named.
  */
-#ifndef MEMATTACH_SESSION_LOCK_H
-#define MEMATTACH_SESSION_LOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -51,5 +50,3 @@ int session_lock_announce(struct target *t, struct err *e) WARN_UNUSED;
 /* Who has done so, 0: nobody, or nobody that can be seen from here; and whether that is a memattach, as above. */
 pid_t session_lock_announced(const struct target *t);
 bool session_lock_is_announced_by_memattach(const struct target *t, pid_t holder);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The line that a terminal shows while a session lasts: time, samples, live estimate with its interval, size of the
  * dump. */
-#ifndef MEMATTACH_STATUS_LINE_H
-#define MEMATTACH_STATUS_LINE_H
+#pragma once
 
 #include "session/session.h"
 
@@ -14,5 +13,3 @@ void status_line_text(const struct session *s, const char *format, ...) __attrib
 #define STATUS_LINE_TIME 24
 /* "01:02:03". Returns text. */
 const char *status_line_time(uint64_t ns, char text[STATUS_LINE_TIME]);
-
-#endif

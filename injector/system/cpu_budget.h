@@ -8,8 +8,7 @@
  * divided: one half evenly, the other half to those whose memory grows, the fastest first. Who takes less than its
  * share leaves the rest to the others.
  */
-#ifndef MEMATTACH_CPU_BUDGET_H
-#define MEMATTACH_CPU_BUDGET_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ struct cpu_use {
 
 /* part: of each processor, of so many. Sets all limit_ppm, never to 0. */
 void cpu_budget_divide(struct cpu_use *uses, size_t count, double part, unsigned processors);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Dumps of processes that have ended: they take room until it is short, then the oldest are removed. */
-#ifndef MEMATTACH_ENDED_DUMPS_H
-#define MEMATTACH_ENDED_DUMPS_H
+#pragma once
 
 #include "recording/kept_dumps.h"
 #include "recording/session_share.h"
@@ -18,5 +17,3 @@ void ended_dumps_add(struct ended_dumps *d, const struct session_share *share);
 /* Until what is kept back is there. */
 void ended_dumps_make_room(struct ended_dumps *d, struct shared_room *room);
 void ended_dumps_free(struct ended_dumps *d);
-
-#endif

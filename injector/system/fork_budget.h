@@ -6,8 +6,7 @@
  * The kernel tells of forks and of children that borrow the memory of their parent (vfork, posix_spawn), which cost
  * nothing here. They are told apart by the parent's page faults: after a fork each page that it writes to is a fault.
  */
-#ifndef MEMATTACH_FORK_BUDGET_H
-#define MEMATTACH_FORK_BUDGET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ struct fork_count {
 /* part: of its CPU time, or of a fifth of a processor's if that is more (governor.h); 0: no limit. */
 void fork_budget_look(struct fork_count *c, pid_t pid, double part, uint64_t now_ns);
 bool fork_budget_exceeded(const struct fork_count *c);
-
-#endif

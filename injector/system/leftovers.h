@@ -8,8 +8,7 @@
  * own doing: the detach looks, and changes nothing then. A memattach that supervises such sessions is told to end
  * first, and waited for, so that it begins no others.
  */
-#ifndef MEMATTACH_LEFTOVERS_H
-#define MEMATTACH_LEFTOVERS_H
+#pragma once
 
 #include "choose/chosen.h"
 #include "host/exit_status.h"
@@ -25,5 +24,3 @@ struct leftovers_options {
 
 /* The worst exit status; 0 where there was nothing. */
 enum exit_status leftovers_take_out(const struct leftovers_options *options);
-
-#endif

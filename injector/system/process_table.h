@@ -7,8 +7,7 @@
  * user has not meant. Process 1 of the machine is left out and said: what harms it ends the machine. A process is
  * taken up when it has lived for a second: most of those that live shorter are about to execute another program.
  */
-#ifndef MEMATTACH_PROCESS_TABLE_H
-#define MEMATTACH_PROCESS_TABLE_H
+#pragma once
 
 #include "choose/chosen.h"
 #include "recording/session_share.h"
@@ -75,5 +74,3 @@ void process_table_hold(struct process_table *t, const char *why);
 /* Those that are there, and those that have ended; added to u. */
 void process_table_unseen(const struct process_table *t, struct unseen *u);
 void process_table_free(struct process_table *t);
-
-#endif

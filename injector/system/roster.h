@@ -10,8 +10,7 @@
  *   unseen COUNT PID NAME WHY
  *   more COUNT               (of which no names were kept)
  */
-#ifndef MEMATTACH_ROSTER_H
-#define MEMATTACH_ROSTER_H
+#pragma once
 
 #include <time.h>
 
@@ -29,5 +28,3 @@ int roster_begin(struct roster *r, const char *directory, struct err *e) WARN_UN
 /* Writes it whole, in the place of what it was before, if it is another or that is gone. */
 int roster_write(struct roster *r, unsigned sessions, const struct unseen *u, struct err *e) WARN_UNUSED;
 void roster_free(struct roster *r);
-
-#endif

@@ -15,8 +15,7 @@
  * that does only that. When the supervisor dies the sessions detach by themselves. When all die, memattach --detach
  * --all finishes.
  */
-#ifndef MEMATTACH_SYSTEM_H
-#define MEMATTACH_SYSTEM_H
+#pragma once
 
 #include "choose/chosen.h"
 #include "launch/session_process.h"
@@ -46,5 +45,3 @@ struct system_options {
 
 /* The exit status: the worst of the sessions, those apart that did not come about; 1 if none did. */
 enum exit_status system_run(const struct system_options *options);
-
-#endif

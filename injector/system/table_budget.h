@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The budget of CPU time (cpu_budget.h) among the sessions of the table, by what they have used since the last time. */
-#ifndef MEMATTACH_TABLE_BUDGET_H
-#define MEMATTACH_TABLE_BUDGET_H
+#pragma once
 
 #include "system/process_table.h"
 
 /* part: of each processor; 0: no limit, nothing is changed. */
 void table_budget_divide(struct process_table *t, double part, uint64_t now_ns);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which processes of the table fork too often for a session (fork_budget.h), and that they have none. */
-#ifndef MEMATTACH_TABLE_FORKS_H
-#define MEMATTACH_TABLE_FORKS_H
+#pragma once
 
 #include "system/process_table.h"
 
@@ -15,5 +14,3 @@ void table_forks_judge(struct process_table *t, double part, uint64_t now_ns,
                        void (*left)(void *context, const struct seen_process *p), void *context);
 /* It gets no session until it has not forked so often for a while. */
 void table_forks_leave(struct seen_process *p, uint64_t now_ns);
-
-#endif

@@ -3,8 +3,7 @@
  * Who is not profiled, and why: counted by the name of the program and the reason, so that it stays short whatever
  * happens on the machine. Numbers of processes and threads in a reason do not tell two reasons apart.
  */
-#ifndef MEMATTACH_SYSTEM_UNSEEN_H
-#define MEMATTACH_SYSTEM_UNSEEN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ unsigned unseen_total(const struct unseen *u);
 /* The most frequent first. */
 void unseen_sort(struct unseen *u);
 void unseen_free(struct unseen *u);
-
-#endif

@@ -17,8 +17,7 @@
  * The order in which changes are made and undone, so that each single one may be the last: remote.h for a borrowed
  * thread, patches.h for the program's code and words, entry_hold.h for a program that is started.
  */
-#ifndef MEMATTACH_CHANGES_H
-#define MEMATTACH_CHANGES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -128,5 +127,3 @@ void changes_thread_is_back(struct changes *c);
 void changes_all_gone(struct changes *c);
 /* A session of another memattach was taken out, and one of our own begins: only what is made stays in the table. */
 void changes_forget(struct changes *c);
-
-#endif

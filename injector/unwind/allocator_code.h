@@ -21,8 +21,7 @@
  * There is no answer where the code of malloc leads on by a pointer (what follows may be anywhere), where it
  * has no call frame information, and for modules that are too large to be read at each attach.
  */
-#ifndef MEMATTACH_ALLOCATOR_CODE_H
-#define MEMATTACH_ALLOCATOR_CODE_H
+#pragma once
 
 #include "elf/module_file.h"
 
@@ -53,5 +52,3 @@ typedef bool (*allocator_name_fn)(const char *name);
 int allocator_code_find(struct allocator_code *c, const struct module_file *f, allocator_name_fn is_allocation,
                         const struct elf_module *instead, struct err *e) WARN_UNUSED;
 void allocator_code_done(struct allocator_code *c);
-
-#endif

@@ -9,8 +9,7 @@
  * by its user all the same. A file appears complete, by rename: of two writers the last one wins. All of this happens
  * silently, and failures are of no importance: what is not found is worked out again.
  */
-#ifndef MEMATTACH_CACHE_DIR_H
-#define MEMATTACH_CACHE_DIR_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -55,5 +54,3 @@ void cache_dir_store(struct cache_dir *c, const struct cache_key *key, uint64_t 
 
 /* For tests: the checksum of a file of so many bytes. */
 void cache_dir_checksum(const struct cache_head *file, size_t bytes, uint8_t checksum[CACHE_DIGEST_BYTES]);
-
-#endif

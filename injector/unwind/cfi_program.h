@@ -6,8 +6,7 @@
  * addresses, which takes 5 times as long (libc 7.8 instead of 1.5 ms, libjvm 77 instead of 16, libLLVM 255 instead of
  * 48) and, where a hostile module has one function of many rows, the square of their number.
  */
-#ifndef MEMATTACH_CFI_PROGRAM_H
-#define MEMATTACH_CFI_PROGRAM_H
+#pragma once
 
 #include "arch/rule_encode.h"
 
@@ -46,5 +45,3 @@ typedef int (*cfi_stretch_fn)(void *context, uint64_t from, uint64_t to, const s
 /* Runs it on *state; fn may be NULL. False: damaged, or what fn returned is in *error. */
 bool cfi_program_run(const struct cfi_program *program, struct frame_state *state, cfi_stretch_fn fn, void *context,
                      int *error);
-
-#endif

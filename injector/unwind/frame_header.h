@@ -3,8 +3,7 @@
  * .eh_frame_hdr, by PT_GNU_EH_FRAME: where .eh_frame is, and a table of all functions, sorted by their entries (LSB
  * core, "10.6.2"). The one reader of it; what it says comes from a file that anybody may have written.
  */
-#ifndef MEMATTACH_FRAME_HEADER_H
-#define MEMATTACH_FRAME_HEADER_H
+#pragma once
 
 #include "elf/module_file.h"
 
@@ -33,5 +32,3 @@ struct frame_row *frame_header_rows(const struct frame_header *h, const struct m
  */
 uint64_t frame_header_description(const uint8_t description[FRAME_DESCRIPTION_BYTES], uint64_t place, uint64_t entry,
                                   const uint8_t **rest);
-
-#endif

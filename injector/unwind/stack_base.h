@@ -10,8 +10,7 @@
  *
  * The function is known by its name, which greenlet exports from version 2 on.
  */
-#ifndef MEMATTACH_STACK_BASE_H
-#define MEMATTACH_STACK_BASE_H
+#pragma once
 
 #include "unwind/unwind_compile.h"
 
@@ -21,5 +20,3 @@ void stack_base_find(const struct elf_module *m, uint32_t *start, uint32_t *end)
 int stack_base_mark(struct unwind_rows *rows, const struct elf_module *m, struct err *e) WARN_UNUSED;
 /* The pure part: frames from start up to end are outermost ones. -ENOMEM: nothing has changed. */
 int stack_base_mark_rows(struct unwind_rows *rows, uint32_t start, uint32_t end) WARN_UNUSED;
-
-#endif

@@ -8,8 +8,7 @@
  * another register only where that is what the CFA counts from; a chance match costs the stacks that pass a call right
  * after it.
  */
-#ifndef MEMATTACH_SWITCH_ROWS_H
-#define MEMATTACH_SWITCH_ROWS_H
+#pragma once
 
 #include "arch/stack_switch.h"
 #include "unwind/unwind_compile.h"
@@ -22,5 +21,3 @@ int switch_rows_mark(struct unwind_rows *rows, const struct module_file *f, stru
  */
 int switch_rows_mark_bytes(struct unwind_rows *rows, const uint8_t *code, size_t bytes, uint64_t at,
                            struct err *e) WARN_UNUSED;
-
-#endif

@@ -4,8 +4,7 @@
  * appended to: rows, then a new index after them, then index_offset is released. What an older index refers
  * to stays as it is.
  */
-#ifndef MEMATTACH_TABLE_WRITER_H
-#define MEMATTACH_TABLE_WRITER_H
+#pragma once
 
 #include "elf/modules.h"
 #include "unwind/unwind_compile.h"
@@ -64,5 +63,3 @@ int unwind_tables_publish(struct unwind_tables *t, struct unwind_module *modules
                           const struct unwind_range *ranges, uint32_t range_count, struct err *e) WARN_UNUSED;
 /* Ranges of maps by UNWIND_RANGE_*, neighbours merged. *ranges is malloc'ed. */
 int unwind_ranges(const struct maps *maps, struct unwind_range **ranges, uint32_t *count, struct err *e) WARN_UNUSED;
-
-#endif

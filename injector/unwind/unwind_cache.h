@@ -9,8 +9,7 @@
  *
  * Size and order of the rows of a file are checked, and it is passed over when anything is wrong.
  */
-#ifndef MEMATTACH_UNWIND_CACHE_H
-#define MEMATTACH_UNWIND_CACHE_H
+#pragma once
 
 #include "unwind/cache_dir.h"
 #include "unwind/unwind_compile.h"
@@ -53,5 +52,3 @@ struct unwind_cache_file {
 	uint32_t damaged;
 	uint32_t none_; /* no padding */
 };
-
-#endif

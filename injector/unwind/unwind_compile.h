@@ -4,8 +4,7 @@
  * contents: pcs are relative to the start of its executable part, so rows may be kept and used again
  * (unwind_cache.h).
  */
-#ifndef MEMATTACH_UNWIND_COMPILE_H
-#define MEMATTACH_UNWIND_COMPILE_H
+#pragma once
 
 #include "elf/module_file.h"
 #include "unwind_table.h"
@@ -76,5 +75,3 @@ uint32_t unwind_rows_find(const struct unwind_rows *rows, uint32_t pc);
 
 /* For each unwind kind, how many bytes of code have it. */
 void unwind_rows_census(const struct unwind_rows *rows, uint32_t exec_bytes, uint64_t bytes_by_kind[16]);
-
-#endif

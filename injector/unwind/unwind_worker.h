@@ -9,8 +9,7 @@
  * What it writes is believed no more than the target: memattach reads it when the child is dead, and takes only rows
  * that are sound.
  */
-#ifndef MEMATTACH_UNWIND_WORKER_H
-#define MEMATTACH_UNWIND_WORKER_H
+#pragma once
 
 #include "unwind/unwind_compile.h"
 
@@ -31,5 +30,3 @@ struct unwind_job {
  * What fails for all jobs is the result of each of them.
  */
 void unwind_worker_run(struct unwind_job *jobs, size_t count);
-
-#endif

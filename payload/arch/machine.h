@@ -25,8 +25,7 @@
  * exceptions, chosen another rounding, or be about to look at the sticky flags. Arithmetic in double is between these
  * two, in a function that is not inlined and works through memory, so that the compiler cannot move it out
  */
-#ifndef MEMATTACH_PAYLOAD_MACHINE_H
-#define MEMATTACH_PAYLOAD_MACHINE_H
+#pragma once
 
 #if defined(__x86_64__)
 #include "arch/x86_64/machine.h"
@@ -34,6 +33,4 @@
 #include "arch/aarch64/machine.h"
 #else
 #error "memattach has no payload for this architecture yet"
-#endif
-
 #endif

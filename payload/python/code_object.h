@@ -19,8 +19,7 @@
  * its length nor the first and last lines of it changed. Its lines may then be those of before. The instructions
  * themselves are not compared: the interpreter rewrites them as it specialises.
  */
-#ifndef MEMATTACH_PAYLOAD_CODE_OBJECT_H
-#define MEMATTACH_PAYLOAD_CODE_OBJECT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,5 +49,3 @@ struct code_object {
 
 /* Of a frame that the calling thread holds now. */
 void code_object_read(struct code_object *code, const struct python_layout *layout, const struct python_walked *frame);
-
-#endif

@@ -42,8 +42,7 @@
  * The table: two entries to a cache line. Threads write and read them without a lock. An entry is made of its hash and
  * of words that are exclusive-or'ed with that, so one of which two threads have written parts does not match.
  */
-#ifndef MEMATTACH_PAYLOAD_KNOWN_CODE_H
-#define MEMATTACH_PAYLOAD_KNOWN_CODE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -76,5 +75,3 @@ uint64_t known_code_generation(void);
 bool known_code_find(uint64_t generation, uint64_t address, uint64_t *hash);
 /* It was read, since known_code_generation() has given this generation. */
 void known_code_keep(uint64_t generation, uint64_t address, uint64_t hash);
-
-#endif

@@ -7,8 +7,7 @@
  * a stack that is new the frames are walked again, and their code objects stored. Between the two the thread is in the
  * same call of malloc; both walks see the same, and where they do not, the stack is given up.
  */
-#ifndef MEMATTACH_PAYLOAD_PYTHON_FRAMES_H
-#define MEMATTACH_PAYLOAD_PYTHON_FRAMES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ void python_frames_add(uint64_t thread_pointer, struct unwind_result *walked);
  * hash before the frames were added. False: no room for a code object, or they are not those of the hash. */
 bool python_frames_store(uint64_t thread_pointer, uint64_t native, const struct unwind_result *walked,
                          uint64_t *python);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reading the objects of an interpreter, as python_walk.h and code_object.h argue that it may be done. */
-#ifndef MEMATTACH_PAYLOAD_PYTHON_MEMORY_H
-#define MEMATTACH_PAYLOAD_PYTHON_MEMORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ static inline uint64_t python_bytes(uint64_t address)
 	__builtin_memcpy(&word, (const void *)(uintptr_t)address, sizeof word);
 	return word;
 }
-
-#endif

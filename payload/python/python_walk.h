@@ -58,8 +58,7 @@
  * Nevertheless nothing is believed: an address that is not aligned, or none of a program, ends the walk, as does a
  * code object without the code type, and a chain is followed for no more frames than the caller wants.
  */
-#ifndef MEMATTACH_PAYLOAD_PYTHON_WALK_H
-#define MEMATTACH_PAYLOAD_PYTHON_WALK_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -99,5 +98,3 @@ bool python_walk_next(struct python_cursor *c, struct python_walked *out);
 /* Frames of the calling thread, innermost first, at most room; *count of them. */
 enum python_walk_end python_walk(const struct python_layout *layout, uint64_t thread_pointer,
                                  struct python_walked *frames, uint32_t room, uint32_t *count);
-
-#endif

@@ -3,8 +3,7 @@
  * The named counters of the dump's header. The first rows are for all threads, which add to them atomically; each other
  * row belongs to one thread state, and whoever has taken that thread state adds to it by a plain load and store.
  */
-#ifndef MEMATTACH_PAYLOAD_COUNTERS_H
-#define MEMATTACH_PAYLOAD_COUNTERS_H
+#pragma once
 
 #include "payload.h"
 #include "thread_state.h"
@@ -35,5 +34,3 @@ static inline void counter_add(const struct counter_row *row, enum dump_counter 
 	else
 		__atomic_fetch_add(word, n, __ATOMIC_RELAXED);
 }
-
-#endif

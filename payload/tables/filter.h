@@ -21,8 +21,7 @@
  * Where every allocation is recorded (FILTER_NONE) all counters are 255 from the start, and few, so that they cost no
  * cache misses.
  */
-#ifndef MEMATTACH_PAYLOAD_FILTER_H
-#define MEMATTACH_PAYLOAD_FILTER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ bool filter_is_exact(void);
 void filter_add(uint64_t address);
 void filter_remove(uint64_t address);
 bool filter_maybe(uint64_t address);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The history of finished allocations: blocks of 4 KiB out of the dump's ring, each filled by one thread. */
-#ifndef MEMATTACH_PAYLOAD_HISTORY_H
-#define MEMATTACH_PAYLOAD_HISTORY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -14,5 +13,3 @@ void history_prefetch(const struct thread_state *thread);
 /* Appends what became of *record. thread state is acquired, or NULL: then the record is counted as lost. */
 void history_append(struct thread_state *thread, const struct counter_row *counters,
                     const struct dump_live_record *record, uint64_t stamp, uint16_t flags);
-
-#endif

@@ -17,8 +17,7 @@
  * nobody waits for: an inserter that gets the address then finds no record of it and takes another place, and the
  * record stays with the thread that frees. Two records of one address may exist for that moment.
  */
-#ifndef MEMATTACH_PAYLOAD_LIVE_TABLE_H
-#define MEMATTACH_PAYLOAD_LIVE_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -52,5 +51,3 @@ bool live_table_take_hidden(const struct live_entry *entry);
 /* After live_table_take: for good, and out of the filter; or back as it was. */
 void live_table_drop(const struct live_entry *entry);
 void live_table_put_back(const struct live_entry *entry);
-
-#endif

@@ -4,8 +4,7 @@
  * once against the mapped size and copied into private memory, so that whatever happens to the file's bytes afterwards,
  * no hook computes an address outside of what was published. Invalid descriptors are passed over.
  */
-#ifndef MEMATTACH_PAYLOAD_REGIONS_H
-#define MEMATTACH_PAYLOAD_REGIONS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -54,5 +53,3 @@ static inline uint64_t region_bucket(const struct region *table, uint64_t hash)
 }
 /* The stack record of a reference, or NULL if no arena holds it. */
 struct dump_stack *regions_stack(uint32_t reference);
-
-#endif

@@ -4,8 +4,7 @@
  * reason why the walk ended is mixed in. A walk, which finds the inner frames first, multiplies what it has at each
  * frame, and once more where it comes to outer frames whose hash is known already.
  */
-#ifndef MEMATTACH_PAYLOAD_STACK_HASH_H
-#define MEMATTACH_PAYLOAD_STACK_HASH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -36,5 +35,3 @@ static inline uint64_t stack_hash_end(uint64_t hash, uint32_t count, uint32_t fl
 {
 	return stack_hash_spread(hash ^ (uint64_t)count << 32 ^ flags);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The interned stacks, and code objects: each distinct one is stored once in the dump, known by a reference of 32 bits.
  */
-#ifndef MEMATTACH_PAYLOAD_STACK_TABLE_H
-#define MEMATTACH_PAYLOAD_STACK_TABLE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -31,5 +30,3 @@ struct dump_stack *stack_table_find(uint64_t hash, uint32_t *reference);
 struct dump_stack *stack_table_store(const struct stack_draft *draft, uint32_t *reference);
 /* The same for a stack. */
 struct dump_stack *stack_table_intern(struct stack_draft_frames *stack, uint32_t *reference);
-
-#endif

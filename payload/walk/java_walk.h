@@ -34,8 +34,7 @@
  * frame is taken for the return address. So behind Java code no rule makes more of an unknown stack readable
  * (walk_reach() of unwind_step.c).
  */
-#ifndef MEMATTACH_PAYLOAD_JAVA_WALK_H
-#define MEMATTACH_PAYLOAD_JAVA_WALK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -63,5 +62,3 @@ static inline bool java_walk_holds(uint64_t pc)
  * tells, or it leads out of them.
  */
 bool java_walk_step(uint64_t pc, uint64_t start, uint64_t end, uint64_t fp, struct java_step *step);
-
-#endif

@@ -14,8 +14,7 @@
  *
  * Every other stack (of a coroutine, of another thread, for signals) may be unmapped in part, and is not known here.
  */
-#ifndef MEMATTACH_PAYLOAD_KNOWN_STACK_H
-#define MEMATTACH_PAYLOAD_KNOWN_STACK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -69,5 +68,3 @@ static inline void known_stack_prefetch(uint64_t thread_pointer)
 {
 	__builtin_prefetch((const void *)(thread_pointer + __atomic_load_n(&known_stacks.noted_at, __ATOMIC_RELAXED)));
 }
-
-#endif

@@ -26,8 +26,7 @@
  * one; it belongs to a thread state, and whoever takes that over may use it. Nothing in it is trusted: each address is
  * checked against the stack before it is read.
  */
-#ifndef MEMATTACH_PAYLOAD_RECENT_STACK_H
-#define MEMATTACH_PAYLOAD_RECENT_STACK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -119,5 +118,3 @@ uint32_t recent_stack_look(struct recent_stack *recent, uint32_t count, uint32_t
  * pointer of frames[held] was read at fp_below this time. held + kept is at most DUMP_FRAMES_MAX.
  */
 void recent_stack_keep(struct recent_stack *recent, uint32_t kept, uint32_t held, uint32_t fp_below);
-
-#endif

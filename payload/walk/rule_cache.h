@@ -22,8 +22,7 @@
  * line, which are seldom used. Else two frames of one stack would take it from each other at each walk, and two
  * searches in tables that are in no cache take as long as the walk of all the other frames.
  */
-#ifndef MEMATTACH_PAYLOAD_RULE_CACHE_H
-#define MEMATTACH_PAYLOAD_RULE_CACHE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -98,5 +97,3 @@ static inline uint64_t unwind_view_find(const struct unwind_view *view, uint64_t
 		return unwind_view_remember(view, pc, key);
 	return found;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Walks a stack by the unwind tables. */
-#ifndef MEMATTACH_PAYLOAD_UNWIND_H
-#define MEMATTACH_PAYLOAD_UNWIND_H
+#pragma once
 
 #include <stdint.h>
 
@@ -36,5 +35,3 @@ void unwind_walk(const struct unwind_start *start, struct recent_stack *recent, 
 /* Stores the frames that unwind_walk() left in *recent alone, if there is one: not needed for a stack that is known
  * already. */
 void unwind_frames_complete(const struct recent_stack *recent, const struct unwind_result *result, uint64_t *frames);
-
-#endif

@@ -29,8 +29,7 @@
  *
  * The CFA grows with each step. A frame that does not fit is STEP_LOST: the walk ends, marked as truncated.
  */
-#ifndef MEMATTACH_PAYLOAD_UNWIND_STEP_H
-#define MEMATTACH_PAYLOAD_UNWIND_STEP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -135,5 +134,3 @@ static inline enum step step_to(struct place *at, uint64_t words, uint64_t fp)
  * and where the walk ends, it means nothing and may stay as it was.
  */
 enum step unwind_step(struct walk *w, uint64_t found, uint32_t *fp_below);
-
-#endif

@@ -7,8 +7,7 @@
  * frames; so what was read last time, the entries of the cache of rules and the extent of the stack, is asked for all
  * at once. Nothing depends on what is here: an entry is only ever prefetched, which cannot fault.
  */
-#ifndef MEMATTACH_PAYLOAD_WALKED_H
-#define MEMATTACH_PAYLOAD_WALKED_H
+#pragma once
 
 #include <stdint.h>
 
@@ -16,5 +15,3 @@
 void walked_prefetch(uint64_t sp);
 /* A walk has found count frames, as dump_stack.frames, in so many bytes of stack. */
 void walked_keep(const uint64_t *frames, uint32_t count, uint64_t bytes);
-
-#endif

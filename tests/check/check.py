@@ -21,7 +21,7 @@ from names import check_names  # noqa: E402, F401 pylint: disable=unused-import,
 from ordering import check_ordering  # noqa: E402, F401 pylint: disable=unused-import,wrong-import-position
 from pages import check_pages  # noqa: E402, F401 pylint: disable=unused-import,wrong-import-position
 from shape import check_errors, check_parameters  # noqa: E402, F401 pylint: disable=unused-import,wrong-import-position
-from touch import check_guards, check_sandbox, check_touch, plants  # noqa: E402, F401 pylint: disable=unused-import,wrong-import-position
+from touch import check_once, check_sandbox, check_touch, plants  # noqa: E402, F401 pylint: disable=unused-import,wrong-import-position
 
 PARTS = ("payload", "injector", "analyzer", "common", "include")
 # What a file of a part may include with quotes, beside its own part.

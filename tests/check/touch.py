@@ -33,12 +33,17 @@ def check_touch(tree):
                 yield f"{name}:{number}: {writes[1]}() to a target's memory beside {WRITER}"
 
 
-def check_guards(tree):
-    """No two headers have one include guard: who includes both gets one of them."""
+def check_once(tree):
+    """Each header is read once: by #pragma once, or a guard that no other has."""
     guards = {}
     for path in (path for part in ("include", "common", "payload", "injector", "analyzer") for path in tree.part_files(part, (".h",))):
-        guard = re.search(r"^#ifndef (\w+)$", path.read_text(encoding="utf-8"), re.M)
-        if guard and guards.setdefault(guard[1], path) != path:
+        text = path.read_text(encoding="utf-8")
+        guard = re.search(r"^#ifndef (MEMATTACH\w+)\n#define \1$", text, re.M)
+        if "\n#pragma once\n" in text:
+            continue
+        if not guard:
+            yield f"{tree.name(path)} has no #pragma once"
+        elif guards.setdefault(guard[1], path) != path:
             yield f"{tree.name(path)} has the include guard of {tree.name(guards[guard[1]])}"
 
 
@@ -74,7 +79,8 @@ PLANTED = (
     ("folders", "injector/maps/maps.c", '#include "touch/changes.h"\n'),
     ("folders", "injector/plans/plan.c", "int x;\n"),
     ("folders", "tests/unit/many/", "int x;\n"),
-    ("guards", "injector/maps/target_file.h", "#ifndef MEMATTACH_A_H\n#define MEMATTACH_A_H\n#endif\n"),
+    ("once", "injector/maps/target_file.h", "/* It. */\nint x;\n"),
+    ("once", "injector/maps/target_file.h", "#ifndef MEMATTACH_A_H\n#define MEMATTACH_A_H\n#endif\n"),
     ("parameters", "injector/maps/maps.c", "static int f(int a, int b, int (*c)(int, int), int d,\n             int e, int f, int g, int h)\n{\n\treturn a;\n}\n"),
     ("parameters", "injector/maps/maps.h", "int maps_add(int a, int b, int c, int d, int e, int f, int g, const char *h) WARN_UNUSED;\n"),
     ("errors", "injector/maps/maps.c", "int f(struct err *e)\n{\n\tint rc = g(e);\n\tif (rc == 0)\n\t\trc = h(e);\n\treturn rc;\n}\n"),
@@ -100,7 +106,7 @@ def plants(tree, checks):
             root = pathlib.Path(directory)
             for header in ("injector/maps/target_file.h", "injector/touch/changes.h"):
                 (root / header).parent.mkdir(parents=True, exist_ok=True)
-                (root / header).write_text("/* nothing */\n", encoding="utf-8")
+                (root / header).write_text("/* nothing */\n#pragma once\n", encoding="utf-8")
             (root / "include").mkdir()
             (root / "include/a.h").write_text("#ifndef MEMATTACH_A_H\n#define MEMATTACH_A_H\n#endif\n", encoding="utf-8")
             planted = type(tree)(argparse.Namespace(source=directory, build=directory, cc=tree.cc, program=[]))

@@ -5,13 +5,10 @@
  * markup), records take the place of others, regions lie above each other, the end is missing. Any bytes will do: what
  * is found to be no place of a record is not written to, and what is written lies within size.
  */
-#ifndef MEMATTACH_MUTATE_DUMP_H
-#define MEMATTACH_MUTATE_DUMP_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
 /* One to eight changes, which seed alone decides. The new size: no larger than size. */
 size_t dump_mutate(unsigned char *bytes, size_t size, uint64_t seed);
-
-#endif

@@ -11,8 +11,7 @@
  * SIGUSR1 means: finish the round, report, exit. A victim dies with its parent, so that no test leaves one after.
  * Nothing here allocates after the start, so that a victim's heap is only what it says.
  */
-#ifndef MEMATTACH_VICTIM_H
-#define MEMATTACH_VICTIM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -59,6 +58,4 @@ void victim_block(uint64_t *random);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

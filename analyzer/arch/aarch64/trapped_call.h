@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef MEMATTACH_AARCH64_TRAPPED_CALL_H
-#define MEMATTACH_AARCH64_TRAPPED_CALL_H
+#pragma once
 
 #include <ucontext.h>
 
@@ -20,5 +19,3 @@ static inline void trapped_call_return(ucontext_t *c, long result)
 {
 	c->uc_mcontext.regs[0] = (unsigned long long)result;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the resident memory of a process was before the attach and after the detach, by kind, as a dump has it. */
-#ifndef MEMATTACH_MEMORY_GROWTH_H
-#define MEMATTACH_MEMORY_GROWTH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -31,5 +30,3 @@ struct memory_growth {
 int memory_growth_read(struct memory_growth *g, struct dump *dump) WARN_UNUSED;
 /* Adds those of another process; what is known of one alone is known of none. */
 void memory_growth_add(struct memory_growth *sum, const struct memory_growth *g);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How much was resident during a session, by kind, as a dump has it. */
-#ifndef MEMATTACH_USAGE_H
-#define MEMATTACH_USAGE_H
+#pragma once
 
 #include "dump/dump_reader.h"
 
@@ -23,5 +22,3 @@ int usage_read(struct usage *usage, struct dump *dump) WARN_UNUSED;
 /* Which points to show, `most` at most, looks before others: each that returns true. */
 bool usage_shows(const struct usage *usage, size_t i, size_t most);
 void usage_done(struct usage *usage);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Newer than most calls: only the general one of several of like meaning is there (asm-generic/unistd.h). */
-#ifndef MEMATTACH_AARCH64_SYSTEM_CALLS_H
-#define MEMATTACH_AARCH64_SYSTEM_CALLS_H
+#pragma once
 
 #define CALLS_ARCH AUDIT_ARCH_AARCH64
 #define CALLS_END 0x40000000u
@@ -18,5 +17,3 @@
 #define SYS_select CALL_NONE
 #define SYS_stat CALL_NONE
 #define SYS_vfork CALL_NONE
-
-#endif

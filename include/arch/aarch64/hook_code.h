@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef MEMATTACH_AARCH64_HOOK_CODE_H
-#define MEMATTACH_AARCH64_HOOK_CODE_H
+#pragma once
 
 #define TRAMPOLINE_CODE_BYTES 256
 #define TRAMPOLINE_ALLOCATE 0
@@ -19,5 +18,3 @@
 #define DETOUR_COPY 0
 #define DETOUR_KEEPING_RESUME 0
 #define DETOUR_KEEPING_COPY 0
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef MEMATTACH_X86_64_HOOK_CODE_H
-#define MEMATTACH_X86_64_HOOK_CODE_H
+#pragma once
 
 #define TRAMPOLINE_CODE_BYTES 256
 #define TRAMPOLINE_ALLOCATE 0
@@ -21,5 +20,3 @@
 #define DETOUR_COPY 40
 #define DETOUR_KEEPING_RESUME 48
 #define DETOUR_KEEPING_COPY 58
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Programs have the lower half of the address space: in the bits above, a signature (PAC) and a tag are removed. */
-#ifndef MEMATTACH_AARCH64_CODE_ADDRESS_H
-#define MEMATTACH_AARCH64_CODE_ADDRESS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -9,5 +8,3 @@ static inline uint64_t code_address(uint64_t word)
 {
 	return word & 0x0000ffffffffffffull;
 }
-
-#endif

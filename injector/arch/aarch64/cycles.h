@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef MEMATTACH_AARCH64_CYCLES_H
-#define MEMATTACH_AARCH64_CYCLES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -12,5 +11,3 @@ static inline uint64_t cycles_now(void)
 	__asm__ volatile("mrs %0, cntvct_el0" : "=r"(count));
 	return count;
 }
-
-#endif

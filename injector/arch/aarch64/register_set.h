@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef MEMATTACH_AARCH64_REGISTER_SET_H
-#define MEMATTACH_AARCH64_REGISTER_SET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,5 +13,3 @@ struct registers {
 	int64_t call;    /* in which it was stopped, -1: in none, or that is not known */
 	int64_t instead; /* the call to be made instead of the one at whose entry it is, -1: none */
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef MEMATTACH_AARCH64_SIGNAL_CONTEXT_H
-#define MEMATTACH_AARCH64_SIGNAL_CONTEXT_H
+#pragma once
 
 /* struct rt_sigframe: siginfo, then struct ucontext. */
 #define SIGNAL_CONTEXT_REGISTERS (128 + 176 + 8)
@@ -8,5 +7,3 @@
 #define SIGNAL_CONTEXT_LINK (SIGNAL_CONTEXT_REGISTERS + 8 * 30)
 #define SIGNAL_CONTEXT_SP (SIGNAL_CONTEXT_REGISTERS + 8 * 31)
 #define SIGNAL_CONTEXT_PC (SIGNAL_CONTEXT_REGISTERS + 8 * 32)
-
-#endif

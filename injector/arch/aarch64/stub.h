@@ -6,8 +6,7 @@
  * struct stub_data is a signal frame as the kernel reads it (struct rt_sigframe: 128 bytes for siginfo, struct
  * ucontext, of which the end is struct fpsimd_context). What else the stub needs is where siginfo would be.
  */
-#ifndef MEMATTACH_AARCH64_STUB_H
-#define MEMATTACH_AARCH64_STUB_H
+#pragma once
 
 /* struct stub_data */
 #define SD_ALL_SIGNALS 0
@@ -138,5 +137,4 @@ _Static_assert(sizeof(struct stub_area) <= SA_EXTENDED, "SA_EXTENDED");
 #undef AT
 
 extern const unsigned char stub_code[], stub_code_end[];
-#endif
 #endif

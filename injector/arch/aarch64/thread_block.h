@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef MEMATTACH_AARCH64_THREAD_BLOCK_H
-#define MEMATTACH_AARCH64_THREAD_BLOCK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@ static inline uint64_t thread_block_at(uint64_t thread_pointer, uint32_t distanc
 {
 	return thread_pointer - distance;
 }
-
-#endif

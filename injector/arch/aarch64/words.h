@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Instructions as the architecture's manual (Arm ARM, C4.1) encodes them, as far as references need them. */
-#ifndef MEMATTACH_AARCH64_WORDS_H
-#define MEMATTACH_AARCH64_WORDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -157,5 +156,3 @@ static inline bool word_changes(uint32_t word, unsigned number)
 		return (word & 0xfff00000) == 0xd5300000 && word_to(word) == number;
 	return word_to(word) == number;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef MEMATTACH_X86_64_CODE_ADDRESS_H
-#define MEMATTACH_X86_64_CODE_ADDRESS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -8,5 +7,3 @@ static inline uint64_t code_address(uint64_t word)
 {
 	return word;
 }
-
-#endif

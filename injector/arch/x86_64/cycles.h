@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef MEMATTACH_X86_64_CYCLES_H
-#define MEMATTACH_X86_64_CYCLES_H
+#pragma once
 
 #include <stdint.h>
 #include <x86intrin.h>
@@ -9,5 +8,3 @@ static inline uint64_t cycles_now(void)
 {
 	return __rdtsc();
 }
-
-#endif

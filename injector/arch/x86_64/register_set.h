@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef MEMATTACH_REGISTER_SET_H
-#define MEMATTACH_REGISTER_SET_H
+#pragma once
 
 #include <sys/user.h>
 
@@ -9,5 +8,3 @@
 struct registers {
 	struct user_regs_struct general;
 };
-
-#endif

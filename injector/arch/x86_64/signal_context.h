@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef MEMATTACH_X86_64_SIGNAL_CONTEXT_H
-#define MEMATTACH_X86_64_SIGNAL_CONTEXT_H
+#pragma once
 
 /* struct ucontext */
 #define SIGNAL_CONTEXT_FP (40 + 8 * 10)
 #define SIGNAL_CONTEXT_SP (40 + 8 * 15)
 #define SIGNAL_CONTEXT_PC (40 + 8 * 16)
 #define SIGNAL_CONTEXT_LINK 0
-
-#endif

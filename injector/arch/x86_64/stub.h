@@ -2,8 +2,7 @@
 /*
  * The assembler reads this file too: offsets are written once, here, and the compiler checks each against the structs.
  */
-#ifndef MEMATTACH_STUB_H
-#define MEMATTACH_STUB_H
+#pragma once
 
 /* struct stub_data */
 #define SD_ALL_SIGNALS 0
@@ -158,5 +157,4 @@ _Static_assert(sizeof(struct stub_area) <= SA_EXTENDED, "SA_EXTENDED");
 #undef AT
 
 extern const unsigned char stub_code[], stub_code_end[];
-#endif
 #endif

@@ -11,8 +11,7 @@
  * An extent is active (a slab of blocks of one size, with how many are free, or one block), or free: dirty, muzzy or
  * retained. Huge pages of the HPA, which is off unless a program asks for it, are extents, too.
  */
-#ifndef MEMATTACH_JEMALLOC_H
-#define MEMATTACH_JEMALLOC_H
+#pragma once
 
 #include "census/allocators/other_heap.h"
 
@@ -37,5 +36,3 @@ bool jemalloc_extent_of(struct jemalloc_extent *x, const struct jemalloc_element
 /* Leaves *h as it is where there is none that can be proved. -ENOMEM. */
 int jemalloc_take(struct other_heap *h, const struct maps *maps, struct census_memory *memory, struct extents *extents,
                   struct err *e) WARN_UNUSED;
-
-#endif

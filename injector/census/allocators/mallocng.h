@@ -6,8 +6,7 @@
  * A descriptor has a group of up to 32 slots of one size, with masks of those that are free; the group leads back to
  * it. A group is a mapping, or lies in a slot of a larger group: that slot is then no block of the program's.
  */
-#ifndef MEMATTACH_MALLOCNG_H
-#define MEMATTACH_MALLOCNG_H
+#pragma once
 
 #include "census/allocators/other_heap.h"
 
@@ -22,5 +21,3 @@ bool mallocng_group_of(struct mallocng_group *g, const uint64_t words[3]);
 /* Leaves *h as it is where there is none. -ENOMEM. */
 int mallocng_take(struct other_heap *h, const struct maps *maps, struct census_memory *memory, struct extents *extents,
                   struct err *e) WARN_UNUSED;
-
-#endif

@@ -8,8 +8,7 @@
  * has freed, until the owner of the page looks: they stand in a list of the page, or of the owner's heap, to which the
  * page leads.
  */
-#ifndef MEMATTACH_MIMALLOC_H
-#define MEMATTACH_MIMALLOC_H
+#pragma once
 
 #include "census/allocators/other_heap.h"
 
@@ -40,5 +39,3 @@ bool mimalloc_span_of(struct mimalloc_span *x, const struct mimalloc_segment *s,
 /* Leaves *h as it is where there is none that can be proved. -ENOMEM. */
 int mimalloc_take(struct other_heap *h, const struct maps *maps, struct census_memory *memory, struct extents *extents,
                   struct err *e) WARN_UNUSED;
-
-#endif

@@ -6,8 +6,7 @@
  *
  * The words are the target's: a process that forges them is told what it has made up, within the budget for reading.
  */
-#ifndef MEMATTACH_OTHER_HEAP_H
-#define MEMATTACH_OTHER_HEAP_H
+#pragma once
 
 #include "census/pages/census_memory.h"
 #include "census/pages/extents.h"
@@ -63,5 +62,3 @@ uint64_t other_heap_data_bytes(const struct mapping *m);
 /* By their size, those with little first: large tables of a program are looked through last. last: the one before;
  * least: bytes. NULL: there is none. */
 const struct mapping *other_heap_next_module(const struct maps *maps, const struct mapping *last, uint64_t least);
-
-#endif

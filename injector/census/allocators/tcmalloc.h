@@ -10,8 +10,7 @@
  * A span is free, one block, or blocks of a class, with how many were given out: to the program, or to the caches,
  * whose blocks are taken away again.
  */
-#ifndef MEMATTACH_TCMALLOC_H
-#define MEMATTACH_TCMALLOC_H
+#pragma once
 
 #include "census/allocators/other_heap.h"
 
@@ -39,5 +38,3 @@ bool tcmalloc_span_of(struct tcmalloc_span *x, const struct tcmalloc_size_map *m
 /* Leaves *h as it is where there is none that can be proved. -ENOMEM. */
 int tcmalloc_take(struct other_heap *h, const struct maps *maps, struct census_memory *memory, struct extents *extents,
                   struct err *e) WARN_UNUSED;
-
-#endif

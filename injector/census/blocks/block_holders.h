@@ -3,8 +3,7 @@
  * Who holds some blocks: the variable from which each was reached first; where that was from elsewhere, the first block
  * of a known type on the way there, and else the place from which it went: the stack of a thread, an object of CPython.
  */
-#ifndef MEMATTACH_BLOCK_HOLDERS_H
-#define MEMATTACH_BLOCK_HOLDERS_H
+#pragma once
 
 #include "census/blocks/block_labels.h"
 #include "census/pages/stack_owners.h"
@@ -16,5 +15,3 @@
  * holder. -ENOMEM. */
 int block_holders_find(struct block_labels *labels, struct reach *r, const struct stack_owners *stacks,
                        const struct target_memory *process, struct err *e) WARN_UNUSED;
-
-#endif

@@ -3,8 +3,7 @@
  * What blocks are that were sampled, and who holds them. Whole, without pointers, in memory that is shared: one process
  * finds it out and another uses it.
  */
-#ifndef MEMATTACH_BLOCK_LABELS_H
-#define MEMATTACH_BLOCK_LABELS_H
+#pragma once
 
 #include "census/heap/census_heap.h"
 #include "dump_format.h"
@@ -41,5 +40,3 @@ uint32_t block_labels_name(struct block_labels *labels, unsigned kind, enum dump
 /* Finds the types of all, in so much CPU time. -ENOMEM. */
 int block_labels_find_types(struct block_labels *labels, const struct census_heap *heap, struct census_memory *memory,
                             uint64_t ns, struct err *e) WARN_UNUSED;
-
-#endif

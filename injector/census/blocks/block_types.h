@@ -3,8 +3,7 @@
  * What live blocks are: each is read once more, its first words at least, and named by the type that these lead to
  * (type_names.h), else by its content: text, zeros, pointers. Blocks that are none of that are "not named".
  */
-#ifndef MEMATTACH_BLOCK_TYPES_H
-#define MEMATTACH_BLOCK_TYPES_H
+#pragma once
 
 #include "base/string_table.h"
 #include "census/heap/census_heap.h"
@@ -41,5 +40,3 @@ void block_types_free(struct block_types *t);
 /* What type number i is called. */
 const char *block_types_name(const struct block_types *t, size_t i);
 const char *type_source_name(enum type_source source);
-
-#endif

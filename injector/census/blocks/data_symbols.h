@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Variables of the modules of a process, by address: those of .symtab where there is one, else those that are exported.
  */
-#ifndef MEMATTACH_DATA_SYMBOLS_H
-#define MEMATTACH_DATA_SYMBOLS_H
+#pragma once
 
 #include "elf/modules.h"
 
@@ -35,5 +34,3 @@ bool data_symbols_describe(const struct data_symbols *s, uint64_t address, char 
 /* Its name as people read it. Returns text. */
 const char *data_symbol_name(const struct data_symbols *s, const struct data_symbol *symbol,
                              char text[DATA_SYMBOL_NAME]);
-
-#endif

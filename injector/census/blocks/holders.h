@@ -4,8 +4,7 @@
  * it to most of them. What several hold is counted once, with the one that leads there in the fewest steps; variables
  * of modules go before all else.
  */
-#ifndef MEMATTACH_HOLDERS_H
-#define MEMATTACH_HOLDERS_H
+#pragma once
 
 #include "base/string_table.h"
 #include "census/pages/stack_owners.h"
@@ -39,5 +38,3 @@ struct holders {
 int holders_take(struct holders *h, const struct reach *r, const struct stack_owners *stacks,
                  const struct target_memory *process, uint32_t shown, struct err *e) WARN_UNUSED;
 void holders_free(struct holders *h);
-
-#endif

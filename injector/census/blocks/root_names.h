@@ -3,8 +3,7 @@
  * What the places are called from which blocks were reached (reach.roots): a variable, an object of CPython, the stack
  * of a thread; else only in what kind of memory they are, or that they are a place of a module without a name.
  */
-#ifndef MEMATTACH_ROOT_NAMES_H
-#define MEMATTACH_ROOT_NAMES_H
+#pragma once
 
 #include "census/blocks/data_symbols.h"
 #include "census/pages/stack_owners.h"
@@ -32,5 +31,3 @@ void root_names_find(const struct root_names *n, size_t root, struct root_name *
 /* The type of an object by its first words: a class of C++ or, behind a count of references, of CPython. False: none.
  */
 bool root_names_of_object(const struct root_names *n, const uint64_t *words, size_t count, char name[TYPE_NAME]);
-
-#endif

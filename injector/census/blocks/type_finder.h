@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What one block is, by its first bytes: the types that were found are in block_types, without their sums. */
-#ifndef MEMATTACH_TYPE_FINDER_H
-#define MEMATTACH_TYPE_FINDER_H
+#pragma once
 
 #include "census/blocks/block_types.h"
 
@@ -23,5 +22,3 @@ int type_finder_open(struct type_finder *f, struct block_types *types, const str
 /* The number of the type of a block that begins so. -ENOMEM. */
 int type_finder_find(struct type_finder *f, const uint8_t *data, size_t have, uint32_t *number,
                      struct err *e) WARN_UNUSED;
-
-#endif

@@ -9,8 +9,7 @@
  *
  * The words are the target's, which may imitate types: it gets names that it has made up.
  */
-#ifndef MEMATTACH_TYPE_NAMES_H
-#define MEMATTACH_TYPE_NAMES_H
+#pragma once
 
 #include "census/pages/census_memory.h"
 
@@ -25,5 +24,3 @@ bool type_name_may_be_vtable(const struct census_memory *memory, uint64_t word);
 bool type_name_may_follow(uint64_t word);
 /* A mangled name of a class as people read it; false: not of a kind that is known. */
 bool type_name_demangle(const char *mangled, char name[TYPE_NAME]);
-
-#endif

@@ -10,8 +10,7 @@
  *
  * A program may imitate each of them, and is then told that it has one.
  */
-#ifndef MEMATTACH_ANONYMOUS_BLOCKS_H
-#define MEMATTACH_ANONYMOUS_BLOCKS_H
+#pragma once
 
 #include "census/pages/extents.h"
 #include "census/heap/glibc_heap.h"
@@ -31,5 +30,3 @@ struct anonymous_blocks {
 /* Looks through a private anonymous mapping. -ENOMEM. */
 int anonymous_blocks_find(struct anonymous_blocks *b, const struct mapping *m, struct census_memory *memory,
                           struct err *e) WARN_UNUSED;
-
-#endif

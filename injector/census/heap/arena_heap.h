@@ -4,8 +4,7 @@
  * front (malloc/arena.c; its first four words are the same from 2.31 to 2.43). Its words are the target's and prove
  * only that it looks like one: a program that imitates it is told that it has an arena.
  */
-#ifndef MEMATTACH_ARENA_HEAP_H
-#define MEMATTACH_ARENA_HEAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ struct arena_heap {
 
 /* Are the words at start those of such a heap? It may have grown beyond what its mapping was when that was read. */
 bool arena_heap_fits(const struct arena_heap *h, uint64_t start);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the allocators have of the memory of a process, and what they did with it. */
-#ifndef MEMATTACH_CENSUS_HEAP_H
-#define MEMATTACH_CENSUS_HEAP_H
+#pragma once
 
 #include "census/heap/anonymous_blocks.h"
 #include "census/allocators/other_heap.h"
@@ -42,5 +41,3 @@ struct census_sketch {
 int census_heap_sketch(struct census_heap *h, const struct census_heap_source *source, struct census_sketch *sketch,
                        struct err *e) WARN_UNUSED;
 void census_heap_free(struct census_heap *h);
-
-#endif

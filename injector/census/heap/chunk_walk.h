@@ -7,8 +7,7 @@
  * earlier and earlier chunks on; where that does not help, the next place is taken from which eight chunks follow each
  * other, and what is skipped is counted as lost.
  */
-#ifndef MEMATTACH_CHUNK_WALK_H
-#define MEMATTACH_CHUNK_WALK_H
+#pragma once
 
 #include "census/heap/glibc_heap.h"
 
@@ -28,5 +27,3 @@ struct chunk_range {
 };
 int chunk_walk_again(struct glibc_heap *h, struct census_memory *memory, struct chunk_range range, chunk_new_fn is_new,
                      void *context, struct err *e) WARN_UNUSED;
-
-#endif

@@ -6,13 +6,10 @@
  *
  * The process runs, and may change a list while it is followed: then the list is followed again.
  */
-#ifndef MEMATTACH_FREE_LISTS_H
-#define MEMATTACH_FREE_LISTS_H
+#pragma once
 
 #include "census/heap/glibc_heap.h"
 
 /* Resident bytes of all free chunks. False: not known, since lists changed all the time, lead elsewhere, or took too
  * long (census_memory_in_time). After glibc_heap_find. */
 bool free_lists_sum(const struct glibc_heap *h, struct census_memory *memory, uint64_t *freed);
-
-#endif

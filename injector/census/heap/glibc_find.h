@@ -7,8 +7,7 @@
  * The release is what the text in the file of the library says. Where it says nothing, or another release, the heap is
  * walked by what all have in common, and lists that differ between releases are not followed.
  */
-#ifndef MEMATTACH_GLIBC_FIND_H
-#define MEMATTACH_GLIBC_FIND_H
+#pragma once
 
 #include "census/pages/census_memory.h"
 #include "maps/maps.h"
@@ -34,5 +33,3 @@ struct glibc {
 /* arenas: addresses of the others, sorted. Never fails. */
 void glibc_find(struct glibc *g, const struct target *t, const struct maps *maps, struct census_memory *memory,
                 const uint64_t *arenas, size_t arena_count);
-
-#endif

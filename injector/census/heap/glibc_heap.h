@@ -3,8 +3,7 @@
  * The arenas of glibc's malloc, the segments of memory that they carve into chunks, and the chunks: which are live, in
  * bins, in fastbins, in the caches of threads (tcache), and the rest at the end of an arena (top).
  */
-#ifndef MEMATTACH_GLIBC_HEAP_H
-#define MEMATTACH_GLIBC_HEAP_H
+#pragma once
 
 #include "census/heap/glibc_find.h"
 #include "census/heap/heap_marks.h"
@@ -58,5 +57,3 @@ void glibc_heap_free(struct glibc_heap *h);
 struct heap_segment *glibc_heap_segment(const struct glibc_heap *h, uint64_t address);
 /* Where the chunk ends that begins there. */
 uint64_t heap_segment_chunk_end(const struct heap_segment *s, uint64_t chunk);
-
-#endif

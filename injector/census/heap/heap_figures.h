@@ -3,8 +3,7 @@
  * What the chunks of a heap come to, counted in bytes of memory that is there: live, free beside live ones, free in
  * whole pages; what malloc_trim(0) would give back; which sizes keep pages that are nearly empty.
  */
-#ifndef MEMATTACH_HEAP_FIGURES_H
-#define MEMATTACH_HEAP_FIGURES_H
+#pragma once
 
 #include "census/heap/glibc_heap.h"
 
@@ -41,5 +40,3 @@ const char *heap_size_class_format(unsigned size_class, char text[SIZE_RANGE]);
 /* The least and the largest chunk of a class. */
 uint64_t heap_size_class_least(unsigned size_class);
 uint64_t heap_size_class_most(unsigned size_class);
-
-#endif

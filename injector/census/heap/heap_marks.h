@@ -4,8 +4,7 @@
  * that are only there once a bit in them is set. A chunk ends where the next one begins. Of each 64 words of these bits
  * one more word says which may have any, and so once more, so that a long chunk is passed in a few steps.
  */
-#ifndef MEMATTACH_HEAP_MARKS_H
-#define MEMATTACH_HEAP_MARKS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ bool heap_marks_is_free(const struct heap_marks *m, uint64_t chunk);
 uint64_t heap_marks_next(const struct heap_marks *m, uint64_t address);
 /* The last chunk before an address; 0: none. */
 uint64_t heap_marks_previous(const struct heap_marks *m, uint64_t address);
-
-#endif

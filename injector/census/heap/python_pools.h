@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* CPython's pools of small objects: how much of them is live. The layout of a pool is in anonymous_blocks.h. */
-#ifndef MEMATTACH_PYTHON_POOLS_H
-#define MEMATTACH_PYTHON_POOLS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ struct pool {
 uint64_t pool_read(struct pool *pool, uint64_t address, const uint64_t words[6]);
 /* Counts it if it is one, of the size of the others, and ends before end. How long it is; 0: it is none. */
 uint64_t python_pools_add(struct python_pools *p, uint64_t address, const uint64_t words[6], uint64_t end);
-
-#endif

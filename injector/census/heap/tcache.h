@@ -3,8 +3,7 @@
  * Chunks that are free and do not look so: those in the caches of threads (struct tcache_perthread_struct, itself a
  * chunk of its thread's arena) and in fastbins. Their lists hide each pointer behind its own place from 2.32 on.
  */
-#ifndef MEMATTACH_TCACHE_H
-#define MEMATTACH_TCACHE_H
+#pragma once
 
 #include "census/heap/glibc_heap.h"
 
@@ -27,5 +26,3 @@ void heap_lists_follow_again(struct glibc_heap *h, struct census_memory *memory,
  * has just taken from a fastbin and that nobody has written to.
  */
 bool tcache_has(const struct glibc_heap *h, struct census_memory *memory, uint64_t second_word);
-
-#endif

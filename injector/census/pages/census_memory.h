@@ -4,8 +4,7 @@
  * Other pages of files are read from these (mapped_files.h). What has gone meanwhile reads as zeros, or not at all.
  * Reading is charged to a budget: lists and sizes are the target's, and may lead anywhere for ever.
  */
-#ifndef MEMATTACH_CENSUS_MEMORY_H
-#define MEMATTACH_CENSUS_MEMORY_H
+#pragma once
 
 #include "census/pages/mapped_files.h"
 #include "census/pages/page_sums.h"
@@ -46,5 +45,3 @@ uint64_t census_memory_word(struct census_memory *m, uint64_t address);
 bool census_memory_in_time(struct census_memory *m);
 /* Forgets what is in the cache: the process runs. */
 void census_memory_refresh(struct census_memory *m);
-
-#endif

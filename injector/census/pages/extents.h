@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Parts of the address space that are known to be more than their mapping tells: heaps of arenas, blocks, pools. */
-#ifndef MEMATTACH_EXTENTS_H
-#define MEMATTACH_EXTENTS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ void extents_sort(struct extents *x);
 /* The first that ends above an address; count: none. After extents_sort. */
 size_t extents_from(const struct extents *x, uint64_t address);
 void extents_free(struct extents *x);
-
-#endif

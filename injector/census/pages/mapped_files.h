@@ -3,8 +3,7 @@
  * Pages of mapped files that are not in the target's memory, read from the files themselves: constants, and data that
  * nobody has written to. Only regular files that the target has mapped are opened (target_file.h).
  */
-#ifndef MEMATTACH_MAPPED_FILES_H
-#define MEMATTACH_MAPPED_FILES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -27,5 +26,3 @@ void mapped_files_open(struct mapped_files *f, const struct target *t, const str
 void mapped_files_close(struct mapped_files *f);
 /* A page as the file has it. False: the mapping has no file, or it ends before. */
 bool mapped_files_read(struct mapped_files *f, uint64_t page, void *buffer, size_t bytes);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * A page that was read twice with different contents counts as changed ever after: parts of both were used.
  */
-#ifndef MEMATTACH_PAGE_SUMS_H
-#define MEMATTACH_PAGE_SUMS_H
+#pragma once
 
 #include "census/pages/resident_pages.h"
 
@@ -33,5 +32,3 @@ void page_sums_note(struct page_sums *s, uint64_t start, const void *data, size_
 bool page_sums_same(struct page_sums *s, uint64_t page, const void *data);
 /* Of one page, never 0 or 1. */
 uint64_t page_sum(const void *page);
-
-#endif

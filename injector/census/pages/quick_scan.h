@@ -3,8 +3,7 @@
  * Which pages are there, found within so much CPU time. Small mappings come first, so that where the time is up few
  * large ones are left: of these the kernel's sums tell how much is there.
  */
-#ifndef MEMATTACH_QUICK_SCAN_H
-#define MEMATTACH_QUICK_SCAN_H
+#pragma once
 
 #include "census/pages/resident_pages.h"
 #include "maps/maps.h"
@@ -19,5 +18,3 @@ struct quick_scan {
 int quick_scan_take(struct quick_scan *q, const struct target *t, const struct maps *maps, uint64_t until_ns,
                     struct err *e) WARN_UNUSED;
 void quick_scan_free(struct quick_scan *q);
-
-#endif

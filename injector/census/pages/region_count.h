@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How much of each region is there: mappings and what is known of parts of them (extents.h), by their pages. */
-#ifndef MEMATTACH_REGION_COUNT_H
-#define MEMATTACH_REGION_COUNT_H
+#pragma once
 
 #include "census/pages/extents.h"
 #include "census/pages/resident_pages.h"
@@ -20,5 +19,3 @@ struct region_count {
 int region_count(struct region_count *c, struct err *e) WARN_UNUSED;
 /* What a mapping is if nothing is known of its parts; false: it is no part of VmRSS. */
 bool region_count_own(const struct region_count *c, size_t mapping, struct region *own);
-
-#endif

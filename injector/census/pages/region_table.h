@@ -6,8 +6,7 @@
  * A mapping is what its line in /proc/PID/maps says, and nothing more is guessed: anonymous memory without a name is
  * "anonymous" unless somebody has proved what it is (census.h).
  */
-#ifndef MEMATTACH_REGION_TABLE_H
-#define MEMATTACH_REGION_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,5 +64,3 @@ void region_table_free(struct region_table *t);
 const char *region_kind_name(enum region_kind kind);
 /* For people. */
 const char *region_kind_title(enum region_kind kind);
-
-#endif

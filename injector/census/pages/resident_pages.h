@@ -3,8 +3,7 @@
  * Which pages of the target are there, as one look has found them: 24 bytes for each run of pages that are alike. All
  * that a census reads of the target's memory is asked for here first, so that nothing is brought in by reading it.
  */
-#ifndef MEMATTACH_RESIDENT_PAGES_H
-#define MEMATTACH_RESIDENT_PAGES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ bool resident_pages_hold(const struct resident_pages *p, uint64_t start, uint64_
 uint64_t resident_pages_next(const struct resident_pages *p, uint64_t from);
 /* The same, of multiples of so many bytes: a reservation of any size costs no more than its pages that are there. */
 uint64_t resident_pages_next_multiple(const struct resident_pages *p, uint64_t from, uint64_t bytes);
-
-#endif

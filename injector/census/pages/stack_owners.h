@@ -3,8 +3,7 @@
  * Which mappings are stacks of threads, and of which: where the stack pointer of a thread that sleeps is in memory of
  * its own above a guard. So the C library lays out a stack; fibers and goroutines may run anywhere.
  */
-#ifndef MEMATTACH_STACK_OWNERS_H
-#define MEMATTACH_STACK_OWNERS_H
+#pragma once
 
 #include "maps/maps.h"
 #include "process/target.h"
@@ -24,5 +23,3 @@ int stack_owners_find(struct stack_owners *s, const struct target *t, const stru
 /* The name of the thread whose stack is this mapping, or NULL. */
 const char *stack_owners_name(const struct stack_owners *s, size_t mapping);
 void stack_owners_free(struct stack_owners *s);
-
-#endif

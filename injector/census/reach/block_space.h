@@ -5,8 +5,7 @@
  * A pointer anywhere into a block counts, and also one to its end, which is where the header of the next chunk is. A
  * block has a number, of 32 bytes of heap each, which no two chunks share: it stays the same when others come and go.
  */
-#ifndef MEMATTACH_BLOCK_SPACE_H
-#define MEMATTACH_BLOCK_SPACE_H
+#pragma once
 
 #include "census/heap/census_heap.h"
 
@@ -52,5 +51,3 @@ bool block_space_is_reached(const struct block_space *b, uint32_t number);
 struct block block_space_block(const struct block_space *b, uint32_t number);
 /* The first live block of a part that ends above an address. False: there is none. */
 bool block_space_next(const struct block_part *p, uint64_t address, struct block *block);
-
-#endif

@@ -14,8 +14,7 @@
  * blocks that have come since their walk nothing is said. So blocks may be missed; none is found that is pointed to by
  * a word of memory, at a multiple of four bytes.
  */
-#ifndef MEMATTACH_REACH_H
-#define MEMATTACH_REACH_H
+#pragma once
 
 #include "census/pages/page_sums.h"
 #include "census/reach/block_space.h"
@@ -78,5 +77,3 @@ void reach_close(struct reach *r);
 struct reach_figures reach_count(const struct reach *r);
 /* Is this live block, by where it begins, not reached? */
 bool reach_is_lost(const struct reach *r, uint64_t start);
-
-#endif

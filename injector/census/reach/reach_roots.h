@@ -6,8 +6,7 @@
  * Stacks are left for the moment in which all threads stand still: what is below their stack pointers was left behind
  * by functions that have returned, and would keep blocks that nothing points to.
  */
-#ifndef MEMATTACH_REACH_ROOTS_H
-#define MEMATTACH_REACH_ROOTS_H
+#pragma once
 
 #include "census/reach/reach.h"
 
@@ -31,5 +30,3 @@ bool reach_root_may_be_stack(const struct maps *maps, const struct mapping *m);
  * then from other memory and those of the C library, at last from stacks, if it is not stopped later.
  */
 void reach_look(struct reach *r, const struct mapping *libc, bool with_stacks);
-
-#endif

@@ -3,8 +3,7 @@
  * The last step of reach.h, while all threads stand still. What is called here must not take long, and ends at
  * reach.give_up_ns at the latest.
  */
-#ifndef MEMATTACH_REACH_SETTLE_H
-#define MEMATTACH_REACH_SETTLE_H
+#pragma once
 
 #include "census/reach/reach.h"
 
@@ -32,5 +31,3 @@ uint64_t reach_try_reading(struct reach *r, uint64_t bytes);
  */
 int reach_settle(struct reach *r, const struct maps *maps, const struct resident_pages *pages,
                  const struct reach_stop *stop, struct err *e) WARN_UNUSED;
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the blocks are that are live at the end, and who holds them (block_labels.h): from the live records, and into
  * the dump. */
-#ifndef MEMATTACH_LIVE_LABELS_H
-#define MEMATTACH_LIVE_LABELS_H
+#pragma once
 
 #include "census/blocks/block_labels.h"
 #include "recording/dump_writer.h"
@@ -13,5 +12,3 @@
 void live_labels_collect(struct block_labels *labels, const struct dump_writer *w);
 /* Nothing where there are no blocks. -ENOSPC, -ENOMEM: what was recorded is not whole, as its reader sees. */
 int live_labels_record(const struct block_labels *labels, struct dump_writer *w, struct err *e) WARN_UNUSED;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The live records of a recording, as memattach looks at them while the target changes them. */
-#ifndef MEMATTACH_LIVE_RECORDS_H
-#define MEMATTACH_LIVE_RECORDS_H
+#pragma once
 
 #include "recording/dump_writer.h"
 
@@ -29,5 +28,3 @@ struct live_walk {
 
 /* The next record that is complete; false: there is none. */
 bool live_walk_next(struct live_walk *x);
-
-#endif

@@ -3,8 +3,7 @@
  * How much of each block that is live at the end is there, in swap, or was never touched: by the pages of a look
  * (quick_scan.h), into the records of the blocks.
  */
-#ifndef MEMATTACH_LIVE_RESIDENCY_H
-#define MEMATTACH_LIVE_RESIDENCY_H
+#pragma once
 
 #include "census/pages/quick_scan.h"
 #include "recording/dump_writer.h"
@@ -16,5 +15,3 @@
 void live_residency_mark(const struct dump_writer *w, const struct quick_scan *scan, const struct maps *maps);
 /* The flags of a block (dump_memory.h). */
 uint16_t live_residency_of(const struct resident_pages *pages, uint64_t address, uint64_t bytes);
-
-#endif

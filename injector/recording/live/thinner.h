@@ -6,8 +6,7 @@
  * which is what it is. Only the payload's filter of free does not learn of it: a free of such a block looks into the
  * table once, in vain.
  */
-#ifndef MEMATTACH_THINNER_H
-#define MEMATTACH_THINNER_H
+#pragma once
 
 #include "recording/dump_writer.h"
 
@@ -23,5 +22,3 @@ bool thinner_has_much_room(const struct dump_writer *w);
  * it.
  */
 int thinner_make_room(struct dump_writer *w, uint64_t *rate, uint64_t *given_up, struct err *e) WARN_UNUSED;
-
-#endif

@@ -11,8 +11,7 @@
  *
  * Messages of the session wait until the view has given the terminal back.
  */
-#ifndef MEMATTACH_LIVE_CHILD_H
-#define MEMATTACH_LIVE_CHILD_H
+#pragma once
 
 #include "session/session.h"
 
@@ -25,5 +24,3 @@ int live_child_start(struct session *s, struct err *e) WARN_UNUSED;
 bool live_child_has_quit(struct session *s);
 /* Ends it if it runs; then the terminal is as before, and what the session had to say is said. */
 void live_child_end(struct session *s);
-
-#endif

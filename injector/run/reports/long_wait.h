@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Work that may take seconds: says on a terminal how far it is, and ends when a user sends a signal. */
-#ifndef MEMATTACH_LONG_WAIT_H
-#define MEMATTACH_LONG_WAIT_H
+#pragma once
 
 #include "recording/dump_file.h"
 #include "session/session.h"
@@ -16,5 +15,3 @@ struct long_wait {
 };
 
 void long_wait_begin(struct long_wait *w, const struct session *s, const char *what, const char *note);
-
-#endif

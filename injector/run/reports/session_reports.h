@@ -3,8 +3,7 @@
  * The reports of --report. Their files are opened before the target is touched, so that what cannot be written is known
  * then, and take their names when they are whole (output_file.h); report_child.h writes them after the session.
  */
-#ifndef MEMATTACH_SESSION_REPORTS_H
-#define MEMATTACH_SESSION_REPORTS_H
+#pragma once
 
 #include "session/session.h"
 
@@ -14,5 +13,3 @@ int session_reports_check(const struct session_options *options, struct err *e) 
 int session_reports_open(struct session *s, struct err *e) WARN_UNUSED;
 /* When the dump is whole and has its symbols. -errno: at least one could not be written, which is said. */
 int session_reports_write(struct session *s) WARN_UNUSED;
-
-#endif

@@ -4,12 +4,9 @@
  * written and the dump is whole, so whatever goes wrong here, or takes too long, or is ended by a signal, costs the
  * names; memanalyze then looks for them where it runs. It is said what is missing.
  */
-#ifndef MEMATTACH_SESSION_SYMBOLS_H
-#define MEMATTACH_SESSION_SYMBOLS_H
+#pragma once
 
 #include "session/session.h"
 
 /* After session_file_finish. */
 void session_symbols_write(struct session *s);
-
-#endif

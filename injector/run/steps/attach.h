@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Loading the payload and starting the recording, see attach.c. */
-#ifndef MEMATTACH_ATTACH_H
-#define MEMATTACH_ATTACH_H
+#pragma once
 
 #include "session/session.h"
 
@@ -9,5 +8,3 @@
 int attach_session(struct session *s, struct err *e) WARN_UNUSED;
 /* Patches what modules that were loaded later brought with them. */
 int attach_patch_more(struct session *s, struct err *e) WARN_UNUSED;
-
-#endif

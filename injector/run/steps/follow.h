@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* While a session lasts, see follow.c. */
-#ifndef MEMATTACH_FOLLOW_H
-#define MEMATTACH_FOLLOW_H
+#pragma once
 
 #include "session/session.h"
 
@@ -15,5 +14,3 @@ enum session_end {
 	SESSION_END_EXECED,
 };
 int follow_session(struct session *s, enum session_end *end, int *detail, struct err *e) WARN_UNUSED;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a session knows of the target before anything is touched: process, maps, modules, C library, safe points. */
-#ifndef MEMATTACH_INSPECT_H
-#define MEMATTACH_INSPECT_H
+#pragma once
 
 #include "session/session.h"
 
@@ -18,5 +17,3 @@ int inspect_check_loader(const struct session *s, struct err *e) WARN_UNUSED;
 int inspect_check_threads(const struct session *s, struct err *e) WARN_UNUSED;
 /* Chooses cave, safe points. */
 int inspect_choose(struct session *s, struct err *e) WARN_UNUSED;
-
-#endif

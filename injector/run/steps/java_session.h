@@ -4,8 +4,7 @@
  * What the payload is told is in s->java afterwards, so that walks go through Java code. A JVM that is loaded during
  * the session, as in a program that memattach starts, or that cannot be proved yet, is awaited.
  */
-#ifndef MEMATTACH_JAVA_SESSION_H
-#define MEMATTACH_JAVA_SESSION_H
+#pragma once
 
 #include "session/session.h"
 
@@ -18,5 +17,3 @@ void java_session_await(struct session *s);
 void java_session_name(struct session *s, bool last);
 /* Takes back what cannot be known of a process that has ended. */
 void java_session_end(struct session *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* For sessions that begin later: what would be refused now is refused now, and not at night when the time has come. */
-#ifndef MEMATTACH_LOOK_AHEAD_H
-#define MEMATTACH_LOOK_AHEAD_H
+#pragma once
 
 #include "session/session.h"
 
@@ -10,5 +9,3 @@ int look_ahead(const struct session_options *options, struct err *e) WARN_UNUSED
 
 /* May it be attached to, by which thread, with which hooks and unwind tables: of a process that was inspected. */
 int look_ahead_plan(struct session *s, struct err *e) WARN_UNUSED;
-
-#endif

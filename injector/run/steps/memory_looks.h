@@ -8,12 +8,9 @@
  * the first look at once, in the last one, which comes after that, when asked again. The dump then says that this is
  * not known, as it does where the process has ended or executed another program meanwhile.
  */
-#ifndef MEMATTACH_MEMORY_LOOKS_H
-#define MEMATTACH_MEMORY_LOOKS_H
+#pragma once
 
 #include "session/session.h"
 
 /* Never fails: what is not known is said in the dump, or by --verbose. */
 void memory_looks_take(struct session *s, enum dump_memory_moment moment);
-
-#endif

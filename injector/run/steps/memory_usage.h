@@ -6,8 +6,7 @@
  * most. Long sessions have fewer moments, so that the dump grows by the logarithm of the time. One of many sessions
  * (--system) has none.
  */
-#ifndef MEMATTACH_MEMORY_USAGE_H
-#define MEMATTACH_MEMORY_USAGE_H
+#pragma once
 
 #include "session/session.h"
 
@@ -25,5 +24,3 @@ struct memory_usage {
 void memory_usage_tick(struct memory_usage *u, struct session *s, uint64_t now_ns);
 /* Ends a look that is under way. */
 void memory_usage_end(struct memory_usage *u);
-
-#endif

@@ -3,8 +3,7 @@
  * The stub of a memattach that died, in the padding of some module (remote.h). A thread may still be in it. Before an
  * attach it is waited for, and what it did is looked at anew; a detach clears the padding.
  */
-#ifndef MEMATTACH_OLD_STUB_H
-#define MEMATTACH_OLD_STUB_H
+#pragma once
 
 #include "session/session.h"
 
@@ -15,5 +14,3 @@ bool old_stub_cave(const struct session *s, uint64_t *cave);
 int old_stub_settle(struct session *s, struct err *e) WARN_UNUSED;
 /* Clears the padding that stubs of earlier memattachs are in. */
 int old_stub_erase_caves(struct session *s, struct err *e) WARN_UNUSED;
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A payload that is in the target already, or comes there at the same time: of a memattach that lives, or of one that
  * died. */
-#ifndef MEMATTACH_OTHER_SESSION_H
-#define MEMATTACH_OTHER_SESSION_H
+#pragma once
 
 #include "session/session.h"
 
@@ -29,5 +28,3 @@ int other_session_lock(struct session *s, bool *ended, struct err *e) WARN_UNUSE
 /* Then: each memattach that waits for a session of the process (--every, --when) is told to end, and waited for. Says
  * which; *ended: there was one. One that cannot be shown to be a memattach is named, and left alone. */
 int other_session_end_waiting(const struct session *s, bool *ended, struct err *e) WARN_UNUSED;
-
-#endif

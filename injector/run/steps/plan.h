@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What will be hooked: GOT entries (got_plan.h), and functions at their entries (entry_hooks.h). */
-#ifndef MEMATTACH_PLAN_H
-#define MEMATTACH_PLAN_H
+#pragma once
 
 #include "session/session.h"
 #include "entry/stored_pointers.h"
@@ -20,5 +19,3 @@ int plan_look(struct session *s, struct allocators *found, struct stored_pointer
 int plan_relieve(struct session *s, struct err *e) WARN_UNUSED;
 /* For modules that were loaded since: what is hooked already stays so, functions at their entries are never added. */
 int plan_again(struct session *s, const struct got_plan_options *options, struct err *e) WARN_UNUSED;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What became of the words that were to be restored. */
-#ifndef MEMATTACH_RESTORE_RESULT_H
-#define MEMATTACH_RESTORE_RESULT_H
+#pragma once
 
 #include "session/session.h"
 
@@ -11,5 +10,3 @@
  * *foreign becomes true where a trampoline may still be called: by another tool, or by way of a page that was moved.
  */
 int restore_result_count(struct session *s, bool *foreign, struct err *e) WARN_UNUSED;
-
-#endif

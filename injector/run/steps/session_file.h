@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The dump on disk, as a session has it: its name, its copies, and what is said about them. dump_file.h does the work.
  */
-#ifndef MEMATTACH_SESSION_FILE_H
-#define MEMATTACH_SESSION_FILE_H
+#pragma once
 
 #include "session/session.h"
 
@@ -24,5 +23,3 @@ int session_file_finish(struct session *s, struct err *e) WARN_UNUSED;
  * cannot be saved is lost, and s->unsaved tells it.
  */
 int session_file_save(struct session *s, struct err *e) WARN_UNUSED;
-
-#endif

@@ -30,8 +30,7 @@
  *
  * The file's pages may have to be read again when they are used, as those of any code.
  */
-#ifndef MEMATTACH_CODE_PAGES_H
-#define MEMATTACH_CODE_PAGES_H
+#pragma once
 
 #include "touch/patches/loan.h"
 
@@ -40,5 +39,3 @@
 int code_pages_set_apart(struct loan *l, struct err *e) WARN_UNUSED;
 /* At a checkpoint, when the jumps are taken back and the payload is out. The same errors. */
 int code_pages_join(struct loan *l, struct err *e) WARN_UNUSED;
-
-#endif

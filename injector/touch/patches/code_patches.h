@@ -6,8 +6,7 @@
  * Where the kernel has put a uprobe's breakpoint into a jump meanwhile, all else is taken back, and that left to it.
  * What is before the jump is never touched: most uprobes are there (entry_code.h).
  */
-#ifndef MEMATTACH_CODE_PATCHES_H
-#define MEMATTACH_CODE_PATCHES_H
+#pragma once
 
 #include "prove/quiesce.h"
 #include "session/session.h"
@@ -37,5 +36,3 @@ void code_patches_count(const struct session *s, struct code_patches_result *res
 unsigned code_patches_islands(const struct session *s, struct address_range *ranges, unsigned max);
 /* Takes them back. No jump leads there and no thread is there. */
 int code_patches_remove_islands(struct session *s, struct err *e) WARN_UNUSED;
-
-#endif

@@ -11,8 +11,7 @@
  * gets an area near it (detour_place()). The area is a mapping of the payload's file, so that what is left of one is
  * seen by its file; its bytes are written by memattach.
  */
-#ifndef MEMATTACH_DETOURS_H
-#define MEMATTACH_DETOURS_H
+#pragma once
 
 #include "touch/patches/loan.h"
 
@@ -36,5 +35,3 @@ unsigned detours_list(const struct session *s, struct detour_area areas[SESSION_
  * none.
  */
 uint64_t detour_place(const struct maps *maps, uint64_t start, uint64_t end, uint64_t bytes, unsigned taken);
-
-#endif

@@ -4,8 +4,7 @@
  * interpreter that had not begun. Hooks may read it at once, so it is written only where there is none, all of it
  * before the word that says so.
  */
-#ifndef MEMATTACH_LATE_LAYOUT_H
-#define MEMATTACH_LATE_LAYOUT_H
+#pragma once
 
 #include "session/session.h"
 
@@ -17,5 +16,3 @@ int late_layout_check(const struct session *s, uint64_t address, uint64_t bytes,
 
 /* Of HotSpot; the dump says so before any frame is recorded. */
 int late_layout_java(struct session *s, const struct java_layout *layout, uint32_t version, struct err *e) WARN_UNUSED;
-
-#endif

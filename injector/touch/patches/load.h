@@ -28,8 +28,7 @@
  * session.dl_handle tells which it is: 0 it was mapped by us, or its memattach died before CONTROL_START; then the link
  * map on the list of modules does.
  */
-#ifndef MEMATTACH_LOAD_H
-#define MEMATTACH_LOAD_H
+#pragma once
 
 #include "touch/patches/loan.h"
 
@@ -44,5 +43,3 @@ int load_undo(struct loan *l, uint64_t handle, struct err *e) WARN_UNUSED;
 int load_undo_by(struct loan *l, struct stub_call *calls, unsigned count, struct err *e) WARN_UNUSED;
 /* The call that unloads s->payload, for a list. -EPROTO: other memory than ours is mapped where it should be. */
 int load_undo_call(const struct session *s, uint64_t handle, struct stub_call *call, struct err *e) WARN_UNUSED;
-
-#endif

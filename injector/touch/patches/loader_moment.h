@@ -8,8 +8,7 @@
  * allocator, by its stack, and the loader's locks are seen free, also where there is one thread. They go on when the
  * loan ends. If the call lasts for longer than a second all the same, they do so meanwhile: it waits for one of them.
  */
-#ifndef MEMATTACH_LOADER_MOMENT_H
-#define MEMATTACH_LOADER_MOMENT_H
+#pragma once
 
 #include "touch/patches/loan.h"
 #include "touch/threads/stop_all.h"
@@ -27,5 +26,3 @@ int loader_moment_begin(struct loader_moment *m, struct loan *l, struct err *e) 
 void loader_moment_end(struct loader_moment *m);
 /* Waits for another moment; false: the time is up. */
 bool loader_moment_pause(uint64_t deadline_ns);
-
-#endif

@@ -4,8 +4,7 @@
  * to errno of the thread, and to what dlerror() would tell it, is undone. (The payload knows no errno: where no
  * function of a C library can be found, none is called.)
  */
-#ifndef MEMATTACH_LOAN_H
-#define MEMATTACH_LOAN_H
+#pragma once
 
 #include "session/session.h"
 #include "touch/threads/stop_all.h"
@@ -45,5 +44,3 @@ int loan_run(struct session *s, const struct borrower *b, loan_fn use, void *con
  * wakes meanwhile and forks has a child with these descriptors. Not where the calls take locks that others may hold.
  */
 void loan_hold_others(struct loan *l);
-
-#endif

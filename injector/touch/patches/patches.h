@@ -21,8 +21,7 @@
  * signal handler. So islands stay until none can be there. A signal handler that left by swapcontext() while it
  * interrupted one of the displaced instructions, a span of some nanoseconds, is not seen.
  */
-#ifndef MEMATTACH_PATCHES_H
-#define MEMATTACH_PATCHES_H
+#pragma once
 
 #include "touch/patches/code_patches.h"
 #include "session/session.h"
@@ -39,5 +38,3 @@ void patches_adopt(struct session *s, bool recorded);
 /* Takes back what the session in the target has changed, of this memattach or of one that died, and makes the session
  * inert: no new thread can enter a hook. */
 int patches_restore(struct session *s, struct code_patches_result *result, struct err *e) WARN_UNUSED;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a borrowed thread does at an attach: takes the payload in, and has it begin to record. */
-#ifndef MEMATTACH_RECORDING_H
-#define MEMATTACH_RECORDING_H
+#pragma once
 
 #include "touch/patches/loan.h"
 
@@ -15,5 +14,3 @@ int recording_set_trampolines(struct loan *l, struct err *e) WARN_UNUSED;
  * modules are bound to different ones, it is not asked at all (0).
  */
 uint64_t recording_usable_size(const struct session *s);
-
-#endif

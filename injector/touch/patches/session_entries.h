@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The GOT entries of a session as they are in the target. */
-#ifndef MEMATTACH_SESSION_ENTRIES_H
-#define MEMATTACH_SESSION_ENTRIES_H
+#pragma once
 
 #include "session/session.h"
 
@@ -18,5 +17,3 @@ int session_entries_mark_gone(struct session *s, struct err *e) WARN_UNUSED;
  * was looked at, and would be a change for ever.
  */
 int session_entries_watch(struct session *s, uint32_t *watched, struct err *e) WARN_UNUSED;
-
-#endif

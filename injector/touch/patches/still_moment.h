@@ -9,8 +9,7 @@
  * Processes that run in this memory and are no threads (children of vfork) are stopped, too. Where jumps are to be
  * written they are waited for instead: their parents, which sleep meanwhile, cannot be looked at.
  */
-#ifndef MEMATTACH_STILL_MOMENT_H
-#define MEMATTACH_STILL_MOMENT_H
+#pragma once
 
 #include "session/session.h"
 
@@ -30,5 +29,3 @@ int still_moment(struct session *s, enum still_for what, uint64_t deadline_ns, u
 /* Before anything is done to the process: waits while a process is in the way of session.hooks. -EBUSY: until the
  * deadline. */
 int still_moment_foresee(const struct session *s, uint64_t deadline_ns, struct err *e) WARN_UNUSED;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The dump where the target has mapped it: all that a memattach has which did not begin the session. */
-#ifndef MEMATTACH_INJECTOR_TARGET_DUMP_H
-#define MEMATTACH_INJECTOR_TARGET_DUMP_H
+#pragma once
 
 #include "touch/remote/borrow.h"
 #include "control.h"
@@ -45,5 +44,3 @@ int target_dump_save(const struct target_dump *d, uint64_t max_bytes, struct dum
  * After any other failure no call is under way: all that was missed is a short stop.
  */
 int target_dump_forget(const struct target_dump *d, const struct borrower *b, struct err *e) WARN_UNUSED;
-
-#endif

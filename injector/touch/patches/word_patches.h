@@ -12,8 +12,7 @@
  * The words are written by /proc/PID/mem, which gives a private page its own copy and asks for no right to write: the
  * protection of the page (RELRO) is never changed.
  */
-#ifndef MEMATTACH_WORD_PATCHES_H
-#define MEMATTACH_WORD_PATCHES_H
+#pragma once
 
 #include "session/session.h"
 
@@ -37,5 +36,3 @@ int word_patches_write(struct session *s, struct word_patches *w, struct err *e)
 int word_patches_restore(struct session *s, struct word_patches *w, struct err *e) WARN_UNUSED;
 /* After the write: counts them in the outcome. */
 void word_patches_count(struct session *s, const struct word_patches *w);
-
-#endif

@@ -8,13 +8,10 @@
  * interpreter; and if it leads to code of the interpreter: else somebody has put his own function there. No figure
  * depends on it, only what a sample costs.
  */
-#ifndef MEMATTACH_PYTHON_CODE_H
-#define MEMATTACH_PYTHON_CODE_H
+#pragma once
 
 #include "session/session.h"
 
 /* With s->python.layout. m: the interpreter, which stays as long as the process. Never fails: the function may not be
  * hooked, s->python.code_end.why says why. */
 void python_code_plan(struct session *s, const struct elf_module *m, const struct target_memory *memory);
-
-#endif

@@ -9,8 +9,7 @@
  * hook at the entry would see these calls. So such a word gets the address of a nop in front of the function
  * (function_alias.h), which is the program's own, too.
  */
-#ifndef MEMATTACH_PYTHON_FUNCTIONS_H
-#define MEMATTACH_PYTHON_FUNCTIONS_H
+#pragma once
 
 #include "session/session.h"
 
@@ -31,5 +30,3 @@ bool python_functions_hook(struct session *s, const struct elf_module *m, const 
                            const struct python_function *list, unsigned count, char *why, size_t size) WARN_UNUSED;
 /* Adds them again to hooks that were chosen anew before anything was changed. */
 int python_functions_again(struct session *s, struct err *e) WARN_UNUSED;
-
-#endif

@@ -15,8 +15,7 @@
  * make and drop small objects may lose up to PYTHON_HOOKS_OVERHEAD (docs/benchmarks.md), and the governor cannot
  * lessen it: it is no cost of samples. By default they are hooked if that is within --max-overhead.
  */
-#ifndef MEMATTACH_PYTHON_HOOKS_H
-#define MEMATTACH_PYTHON_HOOKS_H
+#pragma once
 
 #include "session/session.h"
 
@@ -38,5 +37,3 @@ bool python_hooks_plan(struct session *s, const struct elf_module *m, const stru
 int python_hooks_watch(struct session *s, struct err *e) WARN_UNUSED;
 /* After a plan for more modules: takes what must not be hooked out of it. */
 void python_hooks_relieve(struct session *s);
-
-#endif

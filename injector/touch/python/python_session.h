@@ -10,8 +10,7 @@
  * Nothing can be proved where no thread runs Python code: in a program that has just begun, or a server that waits in
  * code of its own. Such a one is looked at again during the session, until it can be proved.
  */
-#ifndef MEMATTACH_PYTHON_SESSION_H
-#define MEMATTACH_PYTHON_SESSION_H
+#pragma once
 
 #include "session/session.h"
 
@@ -23,5 +22,3 @@ void python_session_find(struct session *s);
 uint64_t python_session_await(struct session *s);
 /* Notes that one is awaited, once after a while, and at the end that it was in vain. */
 void python_session_miss(struct session *s, bool ended);
-
-#endif

@@ -3,8 +3,7 @@
  * Finds a thread of the target that can be borrowed now, stops it at a safe point and puts it into the stub (remote.h).
  * Threads are tried one at a time, each by a tracer of its own; a thread that is not at a safe point goes on at once.
  */
-#ifndef MEMATTACH_BORROW_H
-#define MEMATTACH_BORROW_H
+#pragma once
 
 #include "touch/remote/cave.h"
 #include "maps/maps.h"
@@ -47,5 +46,3 @@ int borrow_wait_cave(const struct borrower *b, struct err *e) WARN_UNUSED;
 /* Clears the cave of an earlier memattach's stub, when its thread has left it. -ETIMEDOUT: it has not within search_ns.
  */
 int borrow_erase_cave(const struct borrower *b, struct err *e) WARN_UNUSED;
-
-#endif

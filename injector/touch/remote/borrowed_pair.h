@@ -8,8 +8,7 @@
  * target itself has connected (SO_PEERCRED), nothing waits in them, and a random word that is sent at one end has come
  * out at the other. What is none of that is closed by a thread that nobody waits for.
  */
-#ifndef MEMATTACH_BORROWED_PAIR_H
-#define MEMATTACH_BORROWED_PAIR_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -24,5 +23,3 @@ struct borrowed_pair {
 int borrowed_pair_take(struct borrowed_pair *p, int pidfd, pid_t pid, const int32_t numbers[2],
                        struct err *e) WARN_UNUSED;
 void borrowed_pair_close(struct borrowed_pair *p);
-
-#endif

@@ -5,8 +5,7 @@
  * (the loader, the C library, the program) come first. The vdso comes last: a static program is one module, whose last
  * page of code may be full.
  */
-#ifndef MEMATTACH_CAVE_H
-#define MEMATTACH_CAVE_H
+#pragma once
 
 #include "elf/modules.h"
 
@@ -29,5 +28,3 @@ int cave_find(struct cave *cave, const struct modules *m, const struct target_me
  */
 bool cave_of_module(struct cave *cave, const struct elf_module *module, const struct target_memory *tm,
                     const struct maps *maps);
-
-#endif

@@ -8,8 +8,7 @@
  * for one byte back. If memattach dies the kernel closes its end: the thread reads the end of the stream and finishes
  * alone, as it does after a checkpoint that no tracer notices.
  */
-#ifndef MEMATTACH_CHANNEL_H
-#define MEMATTACH_CHANNEL_H
+#pragma once
 
 #include "touch/threads/tracee.h"
 
@@ -36,5 +35,3 @@ int channel_hear(struct channel *c, struct tracee *t, unsigned *checkpoint, uint
 int channel_answer(struct channel *c, struct err *e) WARN_UNUSED;
 /* A thread that waits reads the end of the stream. */
 void channel_close(struct channel *c);
-
-#endif

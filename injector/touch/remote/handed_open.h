@@ -16,8 +16,7 @@
  * file, as after any death during dlopen; the three registers are then those of a function's arguments, in a wrapper of
  * a system call that returns next. Never more than this one call is changed.
  */
-#ifndef MEMATTACH_HANDED_OPEN_H
-#define MEMATTACH_HANDED_OPEN_H
+#pragma once
 
 #include "touch/remote/remote.h"
 
@@ -31,5 +30,3 @@ void handed_open_name(char name[HANDED_NAME_BYTES], uint64_t unique);
  */
 int handed_open_call(struct remote *r, struct stub_call *call, const char *name, int remote_fd, bool *handed,
                      uint64_t deadline_ns, struct err *e) WARN_UNUSED;
-
-#endif

@@ -17,8 +17,7 @@
  *
  * Addresses are chosen by the kernel in the first step only: the calls of the list replace memory that is ours.
  */
-#ifndef MEMATTACH_IMAGE_MAP_H
-#define MEMATTACH_IMAGE_MAP_H
+#pragma once
 
 #include <stddef.h>
 
@@ -63,5 +62,3 @@ int image_map(struct remote *r, const struct image_layout *l, int remote_fd, uin
 
 /* The call that unmaps it, for a list. */
 struct stub_call image_map_undo_call(uint64_t base, uint64_t bytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The payload's image, which is built into memattach: a memfd of it, and where its two symbols are. */
-#ifndef MEMATTACH_PAYLOAD_SYMBOLS_H
-#define MEMATTACH_PAYLOAD_SYMBOLS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -12,5 +11,3 @@
 int payload_symbol(const char *name, uint64_t *offset, struct err *e) WARN_UNUSED;
 /* A sealed memfd with the image, which may be mapped executable whatever vm.memfd_noexec is. */
 int payload_symbols_memfd(int *fd, struct err *e) WARN_UNUSED;
-
-#endif

@@ -23,8 +23,7 @@
  * What a dead memattach leaves behind in the worst case: the stub's code in the padding, and whatever the calls made.
  * The clean-up list is kept so that descriptors and mappings of an attach that did not come to its end go away.
  */
-#ifndef MEMATTACH_REMOTE_H
-#define MEMATTACH_REMOTE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -108,5 +107,3 @@ bool remote_is_stub(const struct target_memory *memory, uint64_t cave);
 
 /* The address of a member of struct work_area in the target. */
 #define REMOTE_AT(r, member) ((r)->area + WORK_AT(member))
-
-#endif

@@ -5,8 +5,7 @@
  * through one of them (SCM_RIGHTS); the thread receives them. All of them are on the clean-up list of the stub, so they
  * are closed when it leaves, whatever happens.
  */
-#ifndef MEMATTACH_SEND_DESCRIPTORS_H
-#define MEMATTACH_SEND_DESCRIPTORS_H
+#pragma once
 
 #include "touch/remote/remote.h"
 
@@ -21,5 +20,3 @@
  */
 int send_descriptors(struct remote *r, int pidfd, const int *fds, unsigned count, int *remote_fds, uint64_t deadline_ns,
                      struct err *e) WARN_UNUSED;
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Nothing is written that is not in the table of changes (changes.h).
  */
-#ifndef MEMATTACH_TARGET_WRITE_H
-#define MEMATTACH_TARGET_WRITE_H
+#pragma once
 
 #include "process/target_read.h"
 #include "touch/changes.h"
@@ -28,5 +27,3 @@ int target_writer_undo(const struct target_writer *w, int row, const void *inste
 /* Adds a change of bytes and makes it. Returns the row. */
 int target_writer_add_change(const struct target_writer *w, enum change_kind kind, uint64_t address, const void *old,
                              const void *new, unsigned bytes, struct err *e) WARN_UNUSED;
-
-#endif

@@ -3,8 +3,7 @@
  * The mapping in which a borrowed thread works: all that its calls read and write there has a member of its own, and
  * nobody counts bytes. What the stub reads by numbers of its own (SA_*, arch/stub.h) is compared with them.
  */
-#ifndef MEMATTACH_WORK_AREA_H
-#define MEMATTACH_WORK_AREA_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/socket.h>
@@ -54,5 +53,3 @@ struct work_area {
 _Static_assert(WORK_AT(extended) == SA_EXTENDED, "SA_EXTENDED");
 _Static_assert(WORK_AT(data) == SA_DATA, "SA_DATA");
 _Static_assert(WORK_AT(extra) == SA_STACK_END, "SA_STACK_END");
-
-#endif

@@ -30,8 +30,7 @@
  * The right to trace is needed only at execve and at the release. In between the program runs and waits without a
  * tracer, and another process can attach to it.
  */
-#ifndef MEMATTACH_ENTRY_HOLD_H
-#define MEMATTACH_ENTRY_HOLD_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -66,5 +65,3 @@ void entry_hold_release(struct entry_hold *h);
 void entry_hold_let_go(struct entry_hold *h);
 /* Closes; does not release. */
 void entry_hold_close(struct entry_hold *h);
-
-#endif

@@ -3,8 +3,7 @@
  * A child of ours under ptrace. Whoever traces its own child takes the child's end with an ordinary wait, and then the
  * exit status is gone before it is asked for: here the end is only looked at.
  */
-#ifndef MEMATTACH_OWN_CHILD_H
-#define MEMATTACH_OWN_CHILD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ enum child_event own_child_wait(pid_t pid, uint64_t deadline_ns, int *number);
 enum child_event own_child_wait_past_signals(pid_t pid, uint64_t deadline_ns);
 /* Stops it. CHILD_STOP, CHILD_ENDED, or CHILD_RUNS after the deadline: the stop may still come. */
 enum child_event own_child_stop(pid_t pid, uint64_t deadline_ns);
-
-#endif

@@ -4,8 +4,7 @@
  * 3.4.1), its headers and those of its loader, and the padding behind their code. Its memory is read and written
  * through /proc/PID/mem. All of it is what the program's file says, so every number is checked, and loops are bounded.
  */
-#ifndef MEMATTACH_START_IMAGE_H
-#define MEMATTACH_START_IMAGE_H
+#pragma once
 
 #include <elf.h>
 #include <stdbool.h>
@@ -38,5 +37,3 @@ int start_image_read(struct start_image *image, int mem, uint64_t sp, struct err
 int start_image_padding(const struct start_image *image, uint64_t bytes, uint64_t *address, struct err *e) WARN_UNUSED;
 /* Is this an address of its code? */
 bool start_image_is_code(const struct start_image *image, uint64_t address);
-
-#endif

@@ -14,13 +14,10 @@
  * itself, signals by CPU time, of sigqueue(3) and of files (SIGIO) stay where they are, as POSIX allows for all of
  * them. So do those without a handler: what they do they do to the whole process.
  */
-#ifndef MEMATTACH_HAND_BACK_H
-#define MEMATTACH_HAND_BACK_H
+#pragma once
 
 #include "touch/threads/tracee.h"
 
 /* t is about to be given its signal. True: the first thread, which is another one, has it, and t is to go on without.
  */
 bool hand_back(const struct tracee *t);
-
-#endif

@@ -11,8 +11,7 @@
  *
  * Each thread that traces has its own.
  */
-#ifndef MEMATTACH_LET_GO_H
-#define MEMATTACH_LET_GO_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ void let_go_look_at(pid_t tid);
 void let_go_pause(uint64_t ns);
 /* Waits until all are on their way. Then the tracer must end. */
 void let_go_finish(void);
-
-#endif

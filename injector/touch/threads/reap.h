@@ -4,8 +4,7 @@
  * nor complete an execve. PTRACE_SEIZE of another thread waits for that execve: if nobody takes notice meanwhile,
  * tracer and target wait for each other for ever.
  */
-#ifndef MEMATTACH_REAP_H
-#define MEMATTACH_REAP_H
+#pragma once
 
 #include <signal.h>
 #include <sys/types.h>
@@ -31,5 +30,3 @@ struct reaper {
 };
 void reaper_start(struct reaper *r);
 void reaper_stop(const struct reaper *r);
-
-#endif

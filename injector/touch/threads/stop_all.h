@@ -26,8 +26,7 @@
  * A thread that waits for its turn on a processor comes to its stop with that turn; so the stop of the others is as
  * long as the last one needs. STOP_ALL_NS is the limit, a little more where there are many threads.
  */
-#ifndef MEMATTACH_STOP_ALL_H
-#define MEMATTACH_STOP_ALL_H
+#pragma once
 
 #include "process/target.h"
 #include "touch/threads/tracee.h"
@@ -67,5 +66,3 @@ int stop_all_others(struct stop_all *s, const struct target *target, pid_t spare
 int stop_all_asleep(const struct stop_all *s, struct err *e) WARN_UNUSED;
 /* Resumes them, that one first. *longest_ns, if longer, becomes how long they were stopped. */
 void stop_all_end(struct stop_all *s, uint64_t *longest_ns);
-
-#endif

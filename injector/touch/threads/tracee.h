@@ -9,8 +9,7 @@
  * Waits have deadlines, which a timer with SIGALRM enforces: not for programs that use that signal, nor for several
  * threads at a time.
  */
-#ifndef MEMATTACH_TRACEE_H
-#define MEMATTACH_TRACEE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -86,5 +85,3 @@ int tracee_rseq(const struct tracee *t, struct tracee_rseq *rseq) WARN_UNUSED;
 int tracee_dispatch(const struct tracee *t, struct tracee_dispatch *dispatch) WARN_UNUSED;
 int tracee_signal_mask(struct tracee *t, uint64_t *mask, struct err *e) WARN_UNUSED;
 int tracee_set_signal_mask(struct tracee *t, uint64_t mask, struct err *e) WARN_UNUSED;
-
-#endif

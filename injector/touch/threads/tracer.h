@@ -12,8 +12,7 @@
  *
  * So each step that stops threads, from the first stop to the last resumption, is a call of tracer_run().
  */
-#ifndef MEMATTACH_TRACER_H
-#define MEMATTACH_TRACER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -25,5 +24,3 @@
 int tracer_run(int (*step)(void *context), void *context);
 /* In such a thread? */
 bool tracer_runs(void);
-
-#endif

@@ -11,8 +11,7 @@
  * are visited. Those that do not stop within a moment wait for a processor; they will stop one by one, and are not
  * counted among the few any more.
  */
-#ifndef MEMATTACH_VISIT_THREADS_H
-#define MEMATTACH_VISIT_THREADS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -35,5 +34,3 @@ struct thread_visits {
 
 /* 0 when each thread was visited or has its reason. */
 int visit_threads(const struct thread_visits *c, struct err *e) WARN_UNUSED;
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef MEMATTACH_PAYLOAD_AARCH64_MACHINE_H
-#define MEMATTACH_PAYLOAD_AARCH64_MACHINE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -90,5 +89,3 @@ static inline void arch_float_leave(struct arch_float saved)
 {
 	__asm__ volatile("msr fpcr, %0\n\tmsr fpsr, %1" : : "r"(saved.control), "r"(saved.status) : "memory");
 }
-
-#endif

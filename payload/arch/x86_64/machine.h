@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef MEMATTACH_PAYLOAD_X86_64_MACHINE_H
-#define MEMATTACH_PAYLOAD_X86_64_MACHINE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -86,5 +85,3 @@ static inline void arch_float_leave(struct arch_float saved)
 {
 	__asm__ volatile("ldmxcsr %0" : : "m"(saved.mxcsr) : "memory");
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef MEMATTACH_TEST_PLUGIN_H
-#define MEMATTACH_TEST_PLUGIN_H
+#pragma once
 
 #define PLUGIN_BLOCKS 200
 #define PLUGIN_BYTES 5000
@@ -9,5 +8,3 @@
 int plugin_keep(void);
 /* Checks and frees them; returns the number of wrong bytes. */
 int plugin_drop(void);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A small file of --census, with what a reader must take: each table, a row twice, one of an unknown table, an escape
  * in a name. */
-#ifndef MEMATTACH_CENSUS_SAMPLE_H
-#define MEMATTACH_CENSUS_SAMPLE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -35,5 +34,3 @@ static const struct census_sample census_sample = {
 	          { CENSUS_TABLE_LOST, 1, 8, 0, 2, 200, 0 } },
 	.strings = "\0vtable\0shop::Book\0\033[31m",
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Sends bytes that claim to be a dump through the reader, the report and all of its forms. */
-#ifndef MEMATTACH_DAMAGE_H
-#define MEMATTACH_DAMAGE_H
+#pragma once
 
 #include <errno.h>
 #include <stddef.h>
@@ -159,5 +158,3 @@ static inline int damage_report(const void *bytes, size_t size)
 
 	return damage_report_as(bytes, size, turn++);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Bytes that claim to be the names of a dump: whether they are sound, and if so, all of them are looked at as
  * memanalyze may. */
-#ifndef MEMATTACH_SYMBOLS_WALK_H
-#define MEMATTACH_SYMBOLS_WALK_H
+#pragma once
 
 #include <stdlib.h>
 #include <string.h>
@@ -48,5 +47,3 @@ static inline bool symbols_walk(const void *data, size_t bytes)
 	free(s);
 	return sound;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the tests of reports share: dumps that are built to known figures, and what is shown of them. */
-#ifndef MEMATTACH_VIEWS_H
-#define MEMATTACH_VIEWS_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -163,5 +162,3 @@ static inline void compare(struct report *r, struct dump_builder *old, struct du
 	dump_close(a);
 	dump_close(b);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A process to look at, and what the preparation finds there. */
-#ifndef INJECTOR_FIXTURE_H
-#define INJECTOR_FIXTURE_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,5 +40,3 @@ const struct elf_module *view_module(const struct view *view, const char *part_o
 const struct entry_plan *view_entry(const struct view *view, const struct elf_module *m, uint32_t hook,
                                     uint32_t relocation);
 const struct entry_route *view_route(const struct view *view, uint32_t hook, const struct elf_module *definer);
-
-#endif

@@ -3,8 +3,7 @@
  * A session without memattach: dump and tables as memfds, filled as memattach would, for the tests of the payload. The
  * test sees both through mappings of its own. Failures are assertions.
  */
-#ifndef MEMATTACH_TEST_PAYLOAD_FIXTURE_H
-#define MEMATTACH_TEST_PAYLOAD_FIXTURE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -56,5 +55,3 @@ const struct dump_stack *fixture_stack(const struct fixture *f, uint32_t referen
 
 /* Makes the session inert, as memattach does before CONTROL_STOP (SESSION_INERT). */
 void fixture_inert(struct memattach_session *session);
-
-#endif

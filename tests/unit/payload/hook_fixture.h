@@ -3,8 +3,7 @@
  * Every hook after a trampoline of its own, with an original that notes what it gets and answers what the test wants;
  * in each of the places where a thread's state may be.
  */
-#ifndef MEMATTACH_HOOK_FIXTURE_H
-#define MEMATTACH_HOOK_FIXTURE_H
+#pragma once
 
 #include "fixture.h"
 #include "hooks.h"
@@ -46,5 +45,3 @@ int close_session(void **state);
 	{                                                                                                              \
 #name "_behind", name, open_exact_behind, close_session, NULL                                          \
 	}
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What happens to a thread whose state another thread took: each thread begins anew with its next call. */
-#ifndef MEMATTACH_LOST_OWNERS_H
-#define MEMATTACH_LOST_OWNERS_H
+#pragma once
 
 #include "trampoline_setup.h"
 #include "thread_state.h"
@@ -12,5 +11,3 @@ static inline void lose_owners(void)
 	for (uint32_t i = 0; i < THREAD_STATE_ARRAY; i++)
 		thread_states[i].owner = 0;
 }
-
-#endif

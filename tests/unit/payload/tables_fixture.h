@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A session at 64 bytes without any region, for the tests of what the hooks keep in the dump. */
-#ifndef MEMATTACH_TABLES_FIXTURE_H
-#define MEMATTACH_TABLES_FIXTURE_H
+#pragma once
 
 #include "fixture.h"
 
@@ -17,5 +16,3 @@ int close_session(void **state);
 struct dump_live_record record_of(uint64_t address);
 /* THREADS times at once, with the numbers from 1 as argument; the test fails with what one of them returns. */
 void run_threads(void *(*function)(void *));
-
-#endif

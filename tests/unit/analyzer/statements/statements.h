@@ -3,8 +3,7 @@
  * What a report states, and how often it is true: simulated sessions with known heaps, through the whole report. Each
  * statement is a row of the table that `statements RUNS SEED` prints; bench/coverage runs it, the suite with few runs.
  */
-#ifndef MEMATTACH_STATEMENTS_H
-#define MEMATTACH_STATEMENTS_H
+#pragma once
 
 #include "views.h"
 
@@ -54,5 +53,3 @@ void state_figures(unsigned runs, struct random_source *random);
 void state_rows(unsigned runs, struct random_source *random);
 void state_live(unsigned runs, struct random_source *random);
 void state_views(unsigned runs, struct random_source *random);
-
-#endif

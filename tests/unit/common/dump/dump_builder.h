@@ -3,8 +3,7 @@
  * Builds dumps in memory as include/dump_format.h says, for the tests of what reads them. Offsets and references
  * are real; a test may then damage the bytes as it likes.
  */
-#ifndef MEMATTACH_DUMP_BUILDER_H
-#define MEMATTACH_DUMP_BUILDER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -84,5 +83,3 @@ void dump_builder_snake(struct dump_builder *b);
 void dump_builder_hotspot(struct dump_builder *b);
 #define DUMP_BUILDER_EVALUATOR 0x500000u
 #define DUMP_BUILDER_EVALUATOR_BYTES 0x10000u
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A dump that was built, opened, and read to its end; for tests of the reader. */
-#ifndef MEMATTACH_DUMP_TALLY_H
-#define MEMATTACH_DUMP_TALLY_H
+#pragma once
 
 #include "dump_builder.h"
 #include "dump/dump_reader.h"
@@ -27,5 +26,3 @@ struct opened {
 struct opened open_cut(const struct dump_builder *b, size_t size);
 struct opened open_built(const struct dump_builder *b);
 void close_opened(struct opened *o);
-
-#endif

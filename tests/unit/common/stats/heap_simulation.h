@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Samples heaps that are given as classes of equal blocks, block by block with the right probability but in O(samples).
  */
-#ifndef MEMATTACH_HEAP_SIMULATION_H
-#define MEMATTACH_HEAP_SIMULATION_H
+#pragma once
 
 #include <math.h>
 #include <stdbool.h>
@@ -97,5 +96,3 @@ static inline void heap_sample(struct sampled_heap *heap, const struct block_cla
 	heap->bytes.next = rate > 1 ? (double)rate : 0;
 	estimate_hide(&heap->count, rate);
 }
-
-#endif

@@ -5,8 +5,7 @@
  * files). Pairs of size and number of blocks; of more than 60 sizes those within 15 % of each other are one, with their
  * mean. "Stack" is the one whose sizes spread most of those with 5 sizes, 60 blocks and none below 16 bytes.
  */
-#ifndef MEMATTACH_REAL_SIZES_H
-#define MEMATTACH_REAL_SIZES_H
+#pragma once
 
 #include "heap_simulation.h"
 
@@ -84,5 +83,3 @@ static const struct real_sizes real_sizes[] = {
 	REAL_SIZES_("cmake, all", cmake_all),        REAL_SIZES_("cmake, the most varied stack", cmake_stack),
 };
 #undef REAL_SIZES_
-
-#endif

@@ -3,8 +3,7 @@
  * An interpreter that is none: structures as one release of CPython has them, in the data of this program, with one
  * thread that has a few frames. Tests change them and look at them from outside.
  */
-#ifndef MEMATTACH_PYTHON_FAKE_H
-#define MEMATTACH_PYTHON_FAKE_H
+#pragma once
 
 #include "python/python_proof.h"
 
@@ -41,5 +40,3 @@ void python_fake_put_instruction(struct python_fake *f, unsigned frame, int32_t 
 void python_fake_put_code(struct python_fake *f, unsigned frame, const uint8_t *code);
 /* Memory of the fake, zeroed. */
 uint8_t *python_fake_new(size_t bytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The proof over fake interpreters (python_fake.h) in this process. */
-#ifndef MEMATTACH_PYTHON_PROVING_H
-#define MEMATTACH_PYTHON_PROVING_H
+#pragma once
 
 #include "python_fake.h"
 
@@ -14,5 +13,3 @@ void python_proving(struct python_proof *p, const struct python_fake *f);
 struct python_view python_proving_view(const struct python_fake *f, struct budget *budget);
 /* Runs the test for each release. */
 void python_proving_each(void (*test)(struct python_fake *f));
-
-#endif

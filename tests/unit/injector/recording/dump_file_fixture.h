@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A recording in memory and its file on disk, in a directory of their own. */
-#ifndef MEMATTACH_DUMP_FILE_FIXTURE_H
-#define MEMATTACH_DUMP_FILE_FIXTURE_H
+#pragma once
 
 #include "recording/dump_file.h"
 #include "dump/dump_reader.h"
@@ -30,5 +29,3 @@ void assert_dump(const char *name, uint64_t taken);
 void put_live(uint64_t address);
 /* Adds to *arg, a uint64_t. */
 int sum_addresses(void *arg, const struct dump_live_record *record);
-
-#endif

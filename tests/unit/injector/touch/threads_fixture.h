@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A process of several threads that stands in as the target, and a page that it shares with the test. */
-#ifndef MEMATTACH_THREADS_FIXTURE_H
-#define MEMATTACH_THREADS_FIXTURE_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -14,5 +13,3 @@ pid_t threads_start(unsigned others, thread_work (*work)(uintptr_t number), void
 void threads_end(pid_t pid, void *page);
 /* For a thread: for ever. */
 void *threads_sleep(void *number);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A fake interpreter (python_fake.h) as the payload is told of it. */
-#ifndef MEMATTACH_PYTHON_INSIDE_H
-#define MEMATTACH_PYTHON_INSIDE_H
+#pragma once
 
 #include "python_fake.h"
 
@@ -9,5 +8,3 @@
 void python_inside_layout(const struct python_fake *f, struct python_layout *l);
 /* One fake for each release that is known. */
 void python_inside_each(void (*test)(struct python_fake *f));
-
-#endif

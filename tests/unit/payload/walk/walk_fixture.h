@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A made-up stack and a made-up module, for tests of the walk. */
-#ifndef MEMATTACH_WALK_FIXTURE_H
-#define MEMATTACH_WALK_FIXTURE_H
+#pragma once
 
 #include "fixture.h"
 #include "walk/unwind.h"
@@ -29,5 +28,3 @@ void publish(const uint32_t *rules, uint32_t count);
 void make_control_block(uint64_t thread_pointer);
 void walk(uint32_t word, uint64_t fp);
 void assert_frame(uint32_t i, uint64_t pc);
-
-#endif
