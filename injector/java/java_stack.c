@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/grow.h"
+
 #define STACK_BYTES_MAX (8ull << 30)
 #define GUESS_BYTES_MAX (1u << 20) /* of a frame that is passed by its frame pointer */
 #define BYTECODE_MAX 65536u        /* bytes of a method */
@@ -28,30 +30,63 @@ static int thread_read(struct java_view *v, uint64_t address, struct java_thread
 	return rc;
 }
 
-int java_threads_read(struct java_view *v, struct java_thread **list, size_t *count, struct err *e)
+/* Where the next JavaThread is said: in a list, from JDK 12 on, or in the one before. */
+struct thread_cursor {
+	uint64_t address; /* of a word of the list; of a JavaThread, 0 behind the last */
+	uint64_t left;    /* of the list */
+	bool linked;
+};
+
+static int cursor_begin(struct java_view *v, struct thread_cursor *c, struct err *e)
 {
 	const struct java_structures *s = &v->s;
-	struct java_thread *threads = NULL;
-	uint64_t all, length, data, address;
+	uint64_t all;
 
+	*c = (struct thread_cursor){ .linked = !s->threads.bytes };
+	if (c->linked)
+		return java_field_read(&v->memory, 0, &s->first_thread, &c->address, e);
 	int rc = java_field_read(&v->memory, 0, &s->threads, &all, e);
-	rc = rc ?: java_field_read(&v->memory, all, &s->threads_length, &length, e);
-	rc = rc ?: java_field_read(&v->memory, all, &s->threads_data, &data, e);
-	if (rc == 0 && length > JAVA_THREADS_MAX)
-		rc = err_set(e, EINVAL, "it has more than %u threads", JAVA_THREADS_MAX);
-	rc = rc ?: budget_take(v->memory.budget, length * sizeof *threads, e);
-	if (rc == 0 && length && !(threads = calloc(length, sizeof *threads)))
-		rc = err_set(e, ENOMEM, "no memory for the threads");
-	for (uint64_t i = 0; rc == 0 && i < length; i++) {
-		rc = target_read_u64(&v->memory, data + 8 * i, &address, e);
-		rc = rc ?: thread_read(v, address, &threads[i], e);
+	rc = rc ?: java_field_read(&v->memory, all, &s->threads_length, &c->left, e);
+	return rc ?: java_field_read(&v->memory, all, &s->threads_data, &c->address, e);
+}
+
+/* *thread: 0 behind the last. */
+static int cursor_next(struct java_view *v, struct thread_cursor *c, uint64_t *thread, struct err *e)
+{
+	*thread = c->linked ? c->address : 0;
+	if (c->linked)
+		return *thread ? java_field_read(&v->memory, *thread, &v->s.thread_next, &c->address, e) : 0;
+	if (!c->left)
+		return 0;
+	c->left--;
+	c->address += sizeof *thread;
+	int rc = target_read_u64(&v->memory, c->address - sizeof *thread, thread, e);
+	return rc == 0 && !*thread ? err_set(e, EINVAL, "its list of threads has none in it") : rc;
+}
+
+int java_threads_read(struct java_view *v, struct java_thread **list, size_t *count, struct err *e)
+{
+	struct java_thread *threads = NULL;
+	struct thread_cursor c;
+	uint64_t address;
+	size_t n = 0;
+
+	int rc = cursor_begin(v, &c, e);
+	while (rc == 0 && (rc = cursor_next(v, &c, &address, e)) == 0 && address) {
+		if (n == JAVA_THREADS_MAX)
+			rc = err_set(e, EINVAL, "it has more than %u threads", JAVA_THREADS_MAX);
+		rc = rc ?: budget_take(v->memory.budget, sizeof *threads, e);
+		if (rc == 0 && !grow_list(threads, n))
+			rc = err_set(e, ENOMEM, "no memory for the threads");
+		rc = rc ?: thread_read(v, address, &threads[n], e);
+		n++;
 	}
 	if (rc) {
 		free(threads);
 		return rc;
 	}
 	*list = threads;
-	*count = length;
+	*count = n;
 	return 0;
 }
 

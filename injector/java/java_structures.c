@@ -89,6 +89,9 @@ static int from_tables(struct java_structures *s, const struct java_tables *t, s
 		rc = size_find(&s->bytes.member, t, type, e);
 	JAVA_SIZE_LIST(X)
 #undef X
+	if (rc == 0 && !(s->threads.bytes ? s->threads_length.bytes && s->threads_data.bytes
+	                                  : s->first_thread.bytes && s->thread_next.bytes))
+		rc = err_set(e, ENOEXEC, "its tables do not say where its threads are");
 	s->entry_wrapper = constant(t, "frame::entry_frame_call_wrapper_offset", NULL, -6);
 	s->has_lines = (uint32_t)constant(t, "ConstMethod::_has_linenumber_table",
 	                                  "ConstMethodFlags::_misc_has_linenumber_table", 1);

@@ -88,9 +88,11 @@ struct java_field {
 	X(methods_data, "Array<Method*>::_data", true)                                                                 \
 	X(symbol_length, "Symbol::_length", true)                                                                      \
 	X(symbol_text, "Symbol::_body[0] Symbol::_body", true)                                                         \
-	X(threads, "ThreadsSMRSupport::_java_thread_list", true)                                                       \
-	X(threads_length, "ThreadsList::_length", true)                                                                \
-	X(threads_data, "ThreadsList::_threads", true)                                                                 \
+	X(threads, "ThreadsSMRSupport::_java_thread_list", false)                                                      \
+	X(threads_length, "ThreadsList::_length", false)                                                               \
+	X(threads_data, "ThreadsList::_threads", false)                                                                \
+	X(first_thread, "Threads::_thread_list", false)                                                                \
+	X(thread_next, "JavaThread::_next", false)                                                                     \
 	X(thread_anchor, "JavaThread::_anchor", true)                                                                  \
 	X(thread_native, "JavaThread::_osthread Thread::_osthread", true)                                              \
 	X(thread_stack_base, "JavaThread::_stack_base Thread::_stack_base", true)                                      \

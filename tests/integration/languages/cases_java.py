@@ -13,6 +13,7 @@ from reports import analyze
 
 TARGETS = pathlib.Path(__file__).resolve().parents[2] / "targets" / "languages"
 PROGRAM = TARGETS / "JavaWork.java"
+ZGC = ("-XX:+UnlockExperimentalVMOptions", "-XX:+UseZGC")  # an experiment before JDK 15
 COLLECTORS = ("-XX:+UseG1GC", "-XX:+UseSerialGC")
 NAMED = "DirectByteBuffer.<init>"  # a method of the JDK that is compiled soon
 ALLOCATORS = {"DirectByteBuffer.<init>", "Deflater.<init>", "Inflater.<init>"}
@@ -89,7 +90,7 @@ def gone(report):
 def java_lines_are_those_that_java_says(context):
     """Of each stack of a buffer, a Deflater or an Inflater the program's own frames are one of the lists that it has printed, line by line."""
     classes = compiled(context)
-    for options in [(COLLECTORS[0],), (COLLECTORS[1],), ("-Xint",), ("-XX:-TieredCompilation",), ("-XX:TieredStopAtLevel=1", "-XX:+UseZGC")]:
+    for options in [(COLLECTORS[0],), (COLLECTORS[1],), ("-Xint",), ("-XX:-TieredCompilation",), ("-XX:TieredStopAtLevel=1", *ZGC)]:
         victim = Victim(context, [context.program("java"), *options, "-cp", classes, "JavaLines"])
         session = Session(context, victim.pid, "-v", "--max-overhead", "0", rate="4k")
         session.sampled(5000)
@@ -140,7 +141,7 @@ def java_classes_that_come_and_go_get_no_other_names(context):
     what is left has names, and what stays; without any, there may be none. Beside 20000 other classes memattach looks less often, as that
     takes long."""
     classes = compiled(context)
-    for milliseconds, held, *options in [(900, 0, "-XX:+UseSerialGC"), (900, 0, "-Xint", "-XX:+UseG1GC"), (700, 0, "-XX:+UseZGC"),
+    for milliseconds, held, *options in [(900, 0, "-XX:+UseSerialGC"), (900, 0, "-Xint", "-XX:+UseG1GC"), (700, 0, *ZGC),
                                          (700, 20000, "-Xint", "-XX:+UseSerialGC"), (0, 0, "-XX:+UseSerialGC"), (0, 0, "-XX:-TieredCompilation")]:
         victim = storm(context, classes, milliseconds, *options, held=held)
         session = Session(context, victim.pid, "-v", "--max-overhead", "0", rate="1")

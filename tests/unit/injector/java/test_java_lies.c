@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* What a process may say of Java that no JVM does. This program's own memory stands in for the process. */
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "fixture.h"
 #include "java/java_loaded.h"
 #include "java/java_method.h"
+#include "java/java_stack.h"
 
 #define CODE_BYTES 16u
 #define FAR 0xfffffffeu /* as the difference of lines: the largest */
@@ -187,12 +189,54 @@ static void test_java_loaded_reads_a_list_again(void **state)
 	java_loaded_done(&l);
 }
 
+/* ---- threads ---- */
+
+static struct fake_thread {
+	uint64_t native, stack_end, stack_bytes, next;
+} first, second;
+static struct fake_native {
+	uint32_t tid;
+} natives[2] = { { 71 }, { 72 } };
+static uint64_t first_thread;
+
+/* Before JDK 12 each thread leads to the next one; a list that comes back to itself is too long. */
+static void test_java_threads_that_lead_to_each_other(void **state)
+{
+	struct java_view v = { .memory = { .pid = getpid(), .mem_fd = -1 } };
+	struct java_thread *list = NULL;
+	size_t count = 0;
+	struct err e;
+
+	(void)state;
+	v.s.first_thread = (struct java_field){ (uint64_t)(uintptr_t)&first_thread, sizeof first_thread };
+	v.s.thread_next = FIELD(struct fake_thread, next);
+	v.s.thread_native = FIELD(struct fake_thread, native);
+	v.s.thread_stack_base = FIELD(struct fake_thread, stack_end);
+	v.s.thread_stack_bytes = FIELD(struct fake_thread, stack_bytes);
+	v.s.native_id = FIELD(struct fake_native, tid);
+	assert_int_equal(java_threads_read(&v, &list, &count, &e), 0);
+	assert_int_equal(count, 0);
+	assert_null(list);
+	first_thread = (uint64_t)(uintptr_t)&first;
+	first = (struct fake_thread){ (uint64_t)(uintptr_t)&natives[0], 9000, 1000, (uint64_t)(uintptr_t)&second };
+	second = (struct fake_thread){ (uint64_t)(uintptr_t)&natives[1], 7000, 2000, 0 };
+	assert_int_equal(java_threads_read(&v, &list, &count, &e), 0);
+	assert_int_equal(count, 2);
+	assert_int_equal(list[0].tid, 71);
+	assert_int_equal(list[1].tid, 72);
+	assert_int_equal(list[1].stack, 5000);
+	free(list);
+	second.next = first_thread;
+	assert_int_equal(java_threads_read(&v, &list, &count, &e), -EINVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_java_lines_that_are_too_far_are_refused),
 		cmocka_unit_test(test_java_bytecodes_that_are_too_far_are_none),
 		cmocka_unit_test(test_java_loaded_reads_a_list_again),
+		cmocka_unit_test(test_java_threads_that_lead_to_each_other),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
