@@ -143,57 +143,23 @@ static bool ends_as_allocator(const char *name, size_t n)
 	return false;
 }
 
+/* Allocators of libraries and servers whose functions have other names; begins, as there are variants. */
+static const char *const known_names[] = {
+	/* clang-format off */
+	"MemoryContextAlloc", "AllocSet", "repalloc_", "palloc_", "GenerationAlloc", "SlabAlloc", "alloc_root",
+	"multi_alloc_root", "strdup_root", "strmake_root", "memdup_root", "root_alloc", "my_multi_malloc",
+	"mem_heap_", "sql_alloc", "zcalloc_num", "ngx_alloc", "ngx_palloc_", "ngx_create_pool", "_emalloc",
+	"_safe_emalloc", "zend_mm_", "g_slice_", "sqlite3Malloc", "sqlite3DbMalloc", "sqlite3DbRealloc",
+	"AllocateHeap", "ReallocateHeap", "resource_allocate_bytes", "Arena::grow", "ChunkPool::allocate",
+	"PyDataMem_", "PyMem_", "apr_pool_create", "apr_allocator_alloc", "sdsnew", "_sdsnew", "_sdsMakeRoomFor",
+	"sdsMakeRoomFor", "v8::internal::AllocWithRetry", "v8::internal::Heap::AllocateExternalBackingStore",
+	"v8::internal::BackingStore::Allocate", "v8::ArrayBuffer::NewBackingStore", "v8::internal::AlignedAlloc",
+	"v8::base::AlignedAlloc",
+	/* clang-format on */
+};
+
 bool fold_is_wrapper(const char *function)
 {
-	/* Allocators of libraries and servers whose functions have other names; begins, as there are variants. */
-	static const char *const begins[] = {
-		"MemoryContextAlloc",
-		"AllocSet",
-		"repalloc_",
-		"palloc_",
-		"GenerationAlloc",
-		"SlabAlloc",
-		"alloc_root",
-		"multi_alloc_root",
-		"strdup_root",
-		"strmake_root",
-		"memdup_root",
-		"root_alloc",
-		"my_multi_malloc",
-		"mem_heap_",
-		"sql_alloc",
-		"zcalloc_num",
-		"ngx_alloc",
-		"ngx_palloc_",
-		"ngx_create_pool",
-		"_emalloc",
-		"_safe_emalloc",
-		"zend_mm_",
-		"g_slice_",
-		"sqlite3Malloc",
-		"sqlite3DbMalloc",
-		"sqlite3DbRealloc",
-		"AllocateHeap",
-		"ReallocateHeap",
-		"resource_allocate_bytes",
-		"Arena::grow",
-		"ChunkPool::allocate",
-		"PyDataMem_",
-		"PyMem_",
-		"apr_pool_create",
-		"apr_allocator_alloc",
-		"sdsnew",
-		"_sdsnew",
-		"_sdsMakeRoomFor",
-		"sdsMakeRoomFor",
-		"v8::internal::AllocWithRetry",
-		"v8::internal::Heap::AllocateExternalBackingStore",
-		"v8::internal::BackingStore::Allocate",
-		"v8::ArrayBuffer::NewBackingStore",
-		"v8::internal::AlignedAlloc",
-		"v8::base::AlignedAlloc",
-	};
-
 	if (!function)
 		return false;
 	const char *name = without_return_type(function);
@@ -202,7 +168,8 @@ bool fold_is_wrapper(const char *function)
 	for (const char *s = name; s + 1 < name + n; s++)
 		if (s[0] == ':' && s[1] == ':')
 			last = s + 2;
-	if (!strncmp(last, "operator new", 12) || starts_with_any(name, begins, sizeof begins / sizeof begins[0]))
+	if (!strncmp(last, "operator new", 12) ||
+	    starts_with_any(name, known_names, sizeof known_names / sizeof known_names[0]))
 		return true;
 	/* std's own are standard; those of programs stand in for them: ut_allocator<T>::allocate */
 	if (last > name && !strncasecmp(last, "allocate", 8) && memmem(name, (size_t)(last - name), "llocator", 8))

@@ -91,31 +91,14 @@ uint64_t rights_data_bytes(void)
 /* What a reader of files has no use for. A filter of its own comes on top (analyzer/debug_info/jail.h). */
 static void forbid_calls(void)
 {
-	static const uint32_t forbidden[] = { SYS_socket,
-		                              SYS_connect,
-		                              SYS_bind,
-		                              SYS_accept,
-		                              SYS_accept4,
-		                              SYS_ptrace,
-		                              SYS_process_vm_readv,
-		                              SYS_process_vm_writev,
-		                              SYS_kcmp,
-		                              SYS_pidfd_getfd,
-		                              SYS_pidfd_open,
-		                              SYS_pidfd_send_signal,
-		                              SYS_execve,
-		                              SYS_execveat,
-		                              SYS_bpf,
-		                              SYS_perf_event_open,
-		                              SYS_userfaultfd,
-		                              SYS_io_uring_setup,
-		                              SYS_mount,
-		                              SYS_unshare,
-		                              SYS_setns,
-		                              SYS_add_key,
-		                              SYS_request_key,
-		                              SYS_keyctl,
-		                              SYS_open_by_handle_at };
+	static const uint32_t forbidden[] = {
+		/* clang-format off */
+		SYS_socket, SYS_connect, SYS_bind, SYS_accept, SYS_accept4, SYS_ptrace, SYS_process_vm_readv,
+		SYS_process_vm_writev, SYS_kcmp, SYS_pidfd_getfd, SYS_pidfd_open, SYS_pidfd_send_signal, SYS_execve,
+		SYS_execveat, SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_io_uring_setup, SYS_mount,
+		SYS_unshare, SYS_setns, SYS_add_key, SYS_request_key, SYS_keyctl, SYS_open_by_handle_at,
+		/* clang-format on */
+	};
 
 	struct call_filter f;
 
@@ -281,33 +264,14 @@ int rights_drop_to_view(void)
 /* Calls that are not in the list are young ones, without which the C library goes on: ENOSYS. */
 static void allow_only_computing(void)
 {
-	static const uint32_t allowed[] = { SYS_read,
-		                            SYS_pread64,
-		                            SYS_pwrite64,
-		                            SYS_lseek,
-		                            SYS_fstat,
-		                            SYS_newfstatat,
-		                            SYS_mmap,
-		                            SYS_munmap,
-		                            SYS_mremap,
-		                            SYS_mprotect,
-		                            SYS_brk,
-		                            SYS_madvise,
-		                            SYS_futex,
-		                            SYS_clone,
-		                            SYS_set_robust_list,
-		                            SYS_rseq,
-		                            SYS_rt_sigprocmask,
-		                            SYS_rt_sigaction,
-		                            SYS_rt_sigreturn,
-		                            SYS_sched_yield,
-		                            SYS_sched_getaffinity,
-		                            SYS_gettid,
-		                            SYS_getpid,
-		                            SYS_clock_gettime,
-		                            SYS_getrandom,
-		                            SYS_exit,
-		                            SYS_exit_group };
+	static const uint32_t allowed[] = {
+		/* clang-format off */
+		SYS_read, SYS_pread64, SYS_pwrite64, SYS_lseek, SYS_fstat, SYS_newfstatat, SYS_mmap, SYS_munmap,
+		SYS_mremap, SYS_mprotect, SYS_brk, SYS_madvise, SYS_futex, SYS_clone, SYS_set_robust_list, SYS_rseq,
+		SYS_rt_sigprocmask, SYS_rt_sigaction, SYS_rt_sigreturn, SYS_sched_yield, SYS_sched_getaffinity,
+		SYS_gettid, SYS_getpid, SYS_clock_gettime, SYS_getrandom, SYS_exit, SYS_exit_group,
+		/* clang-format on */
+	};
 
 	struct call_filter f;
 

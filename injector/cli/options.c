@@ -181,6 +181,26 @@ static int parse_keep(const char *text, unsigned *keep)
 	return 0;
 }
 
+static int parse_rate(const char *text, uint64_t *bytes)
+{
+	struct err e;
+
+	if (size_parse(text, bytes, &e) < 0)
+		return usage("%s", e.text);
+	return *bytes == 0 || *bytes > RATE_MAX ? usage("a rate of %s is not possible: 1 … 4G-1", text) : 0;
+}
+
+static int parse_max_size(const char *text, uint64_t *bytes)
+{
+	struct err e;
+
+	if (size_parse(text, bytes, &e) < 0)
+		return usage("%s", e.text);
+	if (*bytes < LEAST_MAX_BYTES)
+		return usage("--max-size %s is too small: at least 16M", text);
+	return *bytes >= MAX_BYTES_END ? usage("--max-size %s is too large: less than 64G", text) : 0;
+}
+
 static int choose_by(struct selection *s, enum chosen_by by, const char *what)
 {
 	if (s->what)
@@ -212,21 +232,11 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 
 	switch (c) {
 	case 'p': return parse_pid(argument, &o->pid);
-	case 'r':
-		rc = size_parse(argument, &o->rate_bytes, &e);
-		if (rc == 0 && (o->rate_bytes == 0 || o->rate_bytes > RATE_MAX))
-			return usage("a rate of %s is not possible: 1 … 4G-1", argument);
-		break;
+	case 'r': return parse_rate(argument, &o->rate_bytes);
 	case 'o': o->output = argument; break;
 	case 'd': rc = size_parse_time(argument, &o->duration_ns, &e); break;
 	case OPTION_MAX_OVERHEAD: return parse_max_overhead(argument, &o->max_overhead);
-	case OPTION_MAX_SIZE:
-		rc = size_parse(argument, &o->max_bytes, &e);
-		if (rc == 0 && o->max_bytes < LEAST_MAX_BYTES)
-			return usage("--max-size %s is too small: at least 16M", argument);
-		if (rc == 0 && o->max_bytes >= MAX_BYTES_END)
-			return usage("--max-size %s is too large: less than 64G", argument);
-		break;
+	case OPTION_MAX_SIZE: return parse_max_size(argument, &o->max_bytes);
 	case OPTION_RECEIPT: o->receipt = argument; break;
 	case OPTION_REPORT: return add_report(argument, o);
 	case IN_ORDER: return take_word(argument, o);

@@ -265,22 +265,60 @@ static bool is_asleep(struct follower *f, uint64_t now)
 	return asleep;
 }
 
+/* Room for what is recorded, by more memory, or by fewer samples. */
+static void keep_room(struct follower *f, uint64_t now)
+{
+	struct dump_writer *dump = &f->s->recording.dump;
+	const uint64_t used = dump->used;
+	struct err why;
+
+	if (dump_writer_grow(dump, &why) < 0) {
+		session_say(f->s, "memattach: %s", why.text);
+		if (dump_writer_note(dump, DUMP_NOTE_FULL, why.text, &why) < 0)
+			session_say(f->s, "memattach: %s", why.text);
+	}
+	if (dump->used != used || thinner_is_near(dump))
+		f->fast_until_ns = now + RENEW_NS;
+	if (thinner_is_needed(dump) && !f->said_no_thinning && now >= f->next_thinning_ns)
+		make_room(f);
+}
+
+static void look_at_threads(struct session *s)
+{
+	struct err why;
+
+	if (record_threads(s, false, &why) < 0 && s->options.verbose)
+		session_say(s, "memattach: names of threads: %s", why.text);
+	record_paths(s);
+}
+
+static void look_at_modules(struct follower *f, uint64_t now)
+{
+	struct err why;
+
+	f->next_modules_ns = now + (poll_modules(f) < 0 ? RENEW_NS : MODULES_NS);
+	if (python_hooks_watch(f->s, &why) < 0)
+		session_say(f->s, "memattach: %s", why.text);
+	java_session_await(f->s);
+	java_session_name(f->s, false);
+}
+
+static void say_abandoned(struct follower *f)
+{
+	if (f->said_abandoned || dump_writer_state(&f->s->recording.dump) != DUMP_STATE_ABANDONED)
+		return;
+	f->said_abandoned = true;
+	session_say(f->s, "memattach: recording stopped: memattach was held up for longer than its lease of %llu s",
+	            SESSION_LEASE_NS / 1000000000ull);
+}
+
 /* One tick. 1: the session has ended. */
 static int tick(struct follower *f, enum session_end *end, struct err *e)
 {
 	struct session *s = f->s;
-	uint64_t now = clock_monotonic_ns(), used = s->recording.dump.used;
-	struct err why;
+	uint64_t now = clock_monotonic_ns();
 
-	if (dump_writer_grow(&s->recording.dump, &why) < 0) {
-		session_say(s, "memattach: %s", why.text);
-		if (dump_writer_note(&s->recording.dump, DUMP_NOTE_FULL, why.text, &why) < 0)
-			session_say(s, "memattach: %s", why.text);
-	}
-	if (s->recording.dump.used != used || thinner_is_near(&s->recording.dump))
-		f->fast_until_ns = now + RENEW_NS;
-	if (thinner_is_needed(&s->recording.dump) && !f->said_no_thinning && now >= f->next_thinning_ns)
-		make_room(f);
+	keep_room(f, now);
 	session_file_tick(s);
 	if (live_child_has_quit(s)) {
 		*end = SESSION_END_ASKED;
@@ -315,25 +353,11 @@ static int tick(struct follower *f, enum session_end *end, struct err *e)
 	}
 	if (now >= f->next_threads_ns) {
 		f->next_threads_ns = now + THREADS_NS;
-		if (record_threads(s, false, &why) < 0 && s->options.verbose)
-			session_say(s, "memattach: names of threads: %s", why.text);
-		record_paths(s);
+		look_at_threads(s);
 	}
-	if (now >= f->next_modules_ns) {
-		f->next_modules_ns = now + MODULES_NS;
-		if (poll_modules(f) < 0)
-			f->next_modules_ns = now + RENEW_NS;
-		if (python_hooks_watch(s, &why) < 0)
-			session_say(s, "memattach: %s", why.text);
-		java_session_await(s);
-		java_session_name(s, false);
-	}
-	if (dump_writer_state(&s->recording.dump) == DUMP_STATE_ABANDONED && !f->said_abandoned) {
-		f->said_abandoned = true;
-		session_say(s,
-		            "memattach: recording stopped: memattach was held up for longer than its lease of %llu s",
-		            SESSION_LEASE_NS / 1000000000ull);
-	}
+	if (now >= f->next_modules_ns)
+		look_at_modules(f, now);
+	say_abandoned(f);
 	return 0;
 }
 
