@@ -53,7 +53,7 @@ static void check_heap(struct census *c)
 
 	if (!h->glibc.layout)
 		census_lost_is_unknown(c, "its heap is not one of glibc");
-	else if (h->lists_unknown)
+	else if (h->lists_unknown || h->glibc.or_later)
 		census_lost_is_unknown(c, "the release of its glibc is not known");
 	else if (h->over || h->foreign || h->lost_bytes)
 		census_lost_is_unknown(c, "%s",

@@ -51,6 +51,7 @@ static void put_malloc(struct json *j, const struct census_heap *h)
 
 	json_object(j, "malloc");
 	json_unsigned(j, "glibc_release", g->glibc.release);
+	json_flag(j, "or_later", g->glibc.or_later);
 	json_unsigned(j, "arenas", g->arena_count + 1);
 	json_unsigned(j, "resident", f->resident);
 	json_unsigned(j, "live_blocks", f->live_blocks);

@@ -64,8 +64,8 @@ static void describe_malloc(const struct census *c, char *text, size_t size)
 	if (!g->glibc.layout)
 		snprintf(text, size, "heap (brk), of an allocator that is not known");
 	else if (g->glibc.release)
-		snprintf(text, size, "malloc (glibc 2.%u, %zu arena%s)", g->glibc.release, g->arena_count + 1,
-		         plural(g->arena_count + 1));
+		snprintf(text, size, "malloc (glibc 2.%u%s, %zu arena%s)", g->glibc.release,
+		         g->glibc.or_later ? " or later" : "", g->arena_count + 1, plural(g->arena_count + 1));
 	else
 		snprintf(text, size, "malloc (glibc, %zu arena%s)", g->arena_count + 1, plural(g->arena_count + 1));
 }

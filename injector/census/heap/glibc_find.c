@@ -17,6 +17,7 @@
 #define HEAP_SLACK (64u << 10) /* the loader, or the TLS of a static program, takes so much of the heap at most */
 #define FILE_BYTES (64u << 20) /* of a library that is searched for its release */
 #define WINDOW_BYTES (64u << 10)
+#define AT_LEAST 35u /* has malloc.hugetlb */
 
 /* malloc/malloc.c: the same members from 2.27 to 2.42, without fastbins from 2.43 on. */
 static const struct glibc_layout layouts[] = {
@@ -104,36 +105,45 @@ static bool may_have_malloc(const struct target *t, const struct mapping *m)
 	       ((!strncmp(name, "libc", 4) && strstr(name, ".so")) || (t->program[0] && !strcmp(m->path, t->program)));
 }
 
-/* The release that the text of gnu_get_libc_version's neighbour names. */
-static unsigned release_in(int fd)
+/* The first two characters behind a text in a file; 0: it is not there. */
+static bool text_in(int fd, const char *mark, char behind[3])
 {
-	static const char mark[] = "stable release version 2.";
-	static const size_t length = sizeof mark - 1;
+	const size_t length = strlen(mark);
 	AUTO_FREE char *text = malloc(WINDOW_BYTES + 1);
 	size_t kept = 0;
 
 	for (off_t at = 0; text && at < (off_t)FILE_BYTES;) {
 		ssize_t n = pread(fd, text + kept, WINDOW_BYTES - kept, at);
 		if (n <= 0)
-			return 0;
+			return false;
 		text[kept + (size_t)n] = '\0';
 		const char *found = memmem(text, kept + (size_t)n, mark, length);
-		if (found && found + length + 3 <= text + kept + (size_t)n)
-			return (unsigned)atoi(found + length);
+		if (found && found + length + 3 <= text + kept + (size_t)n) {
+			memcpy(behind, found + length, 2);
+			behind[2] = '\0';
+			return true;
+		}
 		at += n;
 		const size_t have = kept + (size_t)n;
 		kept = have < length + 3 ? have : length + 3;
 		memmove(text, text + have - kept, kept);
 	}
-	return 0;
+	return false;
 }
 
-static unsigned release_of(const struct target *t, const struct mapping *m)
+/* What the text of gnu_get_libc_version's neighbour names, or at least. */
+static void find_release(struct glibc *g, const struct target *t, const struct mapping *m)
 {
 	AUTO_CLOSE int fd = target_file_open(task_alive(t->pid), m, m->path);
-	const unsigned release = fd >= 0 ? release_in(fd) : 0;
+	char behind[3] = "";
 
-	return release >= 31 && release <= 43 ? release : 0;
+	if (fd >= 0 && text_in(fd, "stable release version 2.", behind))
+		g->release = (unsigned)atoi(behind);
+	else if (fd >= 0 && text_in(fd, "glibc.malloc.hugetlb", behind)) {
+		g->release = AT_LEAST;
+		g->or_later = true;
+	}
+	g->release = g->release >= 31 && g->release <= 43 ? g->release : 0;
 }
 
 static void find_parameters(struct search *s)
@@ -172,8 +182,10 @@ void glibc_find(struct glibc *g, const struct target *t, const struct maps *maps
 			search_data(&s, &maps->list[i]);
 	if (s.found != 1)
 		return;
-	g->release = release_of(t, s.in);
+	find_release(g, t, s.in);
 	g->layout = s.layout ? s.layout : &layouts[g->release >= 43];
+	if (g->or_later && g->layout == &layouts[1])
+		g->release = 43;
 	if (g->release && g->layout != &layouts[g->release >= 43]) /* not what that release has */
 		g->release = 0;
 	g->main_arena = s.next - g->layout->next;

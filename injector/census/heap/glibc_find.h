@@ -5,7 +5,8 @@
  * lists. mp_ is near it, known by the beginning of the heap in it.
  *
  * The release is what the text in the file of the library says. Where it says nothing, or another release, the heap is
- * walked by what all have in common, and lists that differ between releases are not followed.
+ * walked by what all have in common, and lists that differ between releases are not followed. A static program does not
+ * say it: that it is 2.35 or later is known by the name of a setting (malloc.hugetlb), and it is read as 2.35.
  */
 #pragma once
 
@@ -22,6 +23,7 @@ struct glibc_layout {
 struct glibc {
 	const struct glibc_layout *layout; /* NULL: not found */
 	unsigned release;                  /* 36: glibc 2.36; 0: not known */
+	bool or_later;                     /* … or a later one */
 	uint64_t main_arena;
 	uint64_t heap_start; /* where the chunks of brk's heap begin; 0: not known */
 	bool counts_mapped;  /* the next two are known */

@@ -268,6 +268,19 @@ def census_of_a_mixed_heap(context):
 
 
 @case()
+def census_of_a_static_program(context):
+    """What is in its fastbins and tcaches is free: that its release is 2.35 or later is known by a setting."""
+    stripped = context.path("heap_states_static")
+    subprocess.run(["strip", "-o", stripped, context.target("heap_states_static")], check=True)
+    victim = Victim(context, [stripped, "mixed"])
+    census = json.loads(take(context, victim.pid, "--json"))
+    check_live(census, truth(victim))
+    assert census["malloc"]["or_later"] and census["malloc"]["in_tcaches"] > 0, census["malloc"]
+    assert "malloc (glibc 2.35 or later, 2 arenas)" in take(context, victim.pid), census["malloc"]
+    victim.finish_by_stdin()
+
+
+@case()
 def census_answers_in_ten_lines(context):
     """Freed and kept; live and not growing; stacks: each is said by the first lines."""
     expected = {"freed": (r"MiB was freed and is kept by malloc; malloc_trim\(0\) would return (69|70)\.\d MiB", r"^ +70\.\d MiB .*freed, kept"),
