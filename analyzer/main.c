@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "census/census_growth.h"
+#include "census/census_page.h"
 #include "debug_info/debug_package.h"
 #include "debug_info/debug_server.h"
 #include "dump/dump_reader.h"
@@ -464,7 +465,34 @@ static int compare_censuses(const struct arguments *a)
 	return r ? complain(a->paths[at], &e) : 0;
 }
 
-/* A file of --census: all that there is to see is how two of them differ. */
+/* One census, as a page. */
+static int draw_census(struct arguments *a)
+{
+	struct output *output = a->outputs.list;
+	struct census_input census;
+	struct err e = { 0 };
+
+	if (census_input_open(&census, a->paths[0], &e))
+		return complain(a->paths[0], &e);
+	int r = outputs_open(&a->outputs, a->paths, a->path_count, &e);
+	if (!r && census_page(&census, a->paths[0], output->file.stream))
+		r = err_set(&e, ENOMEM, "out of memory");
+	r = r ?: output_file_finish(&output->file, &e);
+	census_input_done(&census);
+	if (r)
+		say("%s", e.text);
+	return r ? EXIT_UNREADABLE : 0;
+}
+
+static bool is_page(const struct arguments *a)
+{
+	const struct output_format *html = NULL;
+
+	return a->path_count == 1 && a->outputs.count == 1 && !output_format_find("html", &html, ERR_IGNORED) &&
+	       a->outputs.list->format == html;
+}
+
+/* A file of --census: what there is to see is how two of them differ, or one as a page. */
 static bool is_census(const struct arguments *a, struct err *e)
 {
 	const char *census = NULL;
@@ -474,8 +502,11 @@ static bool is_census(const struct arguments *a, struct err *e)
 		census = census_input_is(a->paths[i]) ? a->paths[i] : NULL;
 	if (!census)
 		return false;
-	if (!a->report.diff)
-		(void)err_set(e, EINVAL, "%s is a census: --diff compares it with another one", census);
+	if (!a->report.diff && !is_page(a))
+		(void)err_set(e, EINVAL, "%s is a census: --diff compares it with another one, -o FILE.html draws it",
+		              census);
+	else if (!a->report.diff)
+		return true;
 	else if (a->outputs.count != 1 || strcmp(a->outputs.list->path, "-") != 0 ||
 	         (a->format && (output_format_find("json", &json, e) || output_format_find("text", &text, e) ||
 	                        (a->format != json && a->format != text))))
@@ -490,7 +521,7 @@ static int show(struct arguments *a)
 
 	if (is_census(a, &e)) {
 		if (!e.code)
-			return compare_censuses(a);
+			return a->report.diff ? compare_censuses(a) : draw_census(a);
 		say("%s", e.text);
 		return EXIT_UNREADABLE;
 	}

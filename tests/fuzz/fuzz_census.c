@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Any bytes as a file of --census, compared with themselves, as text and JSON. As fuzz_dump_reader.c it needs no
- * libFuzzer. */
+/* Any bytes as a file of --census, compared with themselves, as text and JSON, and as a page. As fuzz_dump_reader.c it
+ * needs no libFuzzer. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "census/census_growth.h"
+#include "census/census_page.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -25,6 +26,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		census_growth_json(&g, nowhere);
 	}
 	census_growth_done(&g);
+	if (census_page(&c, "x.census", nowhere))
+		abort();
 	census_input_done(&c);
 	return 0;
 }

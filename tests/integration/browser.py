@@ -64,13 +64,13 @@ class Browser:
 
 class Driven:
     """A page that is open in a browser, in a window without anything of others, whose mouse, fingers and keys are moved."""
-    def __init__(self, browser, file, fragment=""):
+    def __init__(self, browser, file, fragment="", ready="document.body.dataset.total"):
         self.browser = browser
         self.apart = browser.call("Target.createBrowserContext")["browserContextId"]
         page = browser.call("Target.createTarget", url=f"file://{file}#{fragment}", browserContextId=self.apart)["targetId"]
         self.session = browser.call("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]
         self.call("Emulation.setFocusEmulationEnabled", enabled=True)  # keys go to it, whatever window is in front
-        self.until("document.body.dataset.total")
+        self.until(ready)
 
     def __enter__(self):
         return self

@@ -187,6 +187,21 @@ class Checks:
             page.mouse("Moved", left + width / 2, top + height - 60)
             page.until("/; resident [0-9.]+ MiB, malloc-live 30\\.0 MiB, malloc-freed [0-9.]+ MiB, files 20\\.0 MiB/.test(document.body.textContent)")
 
+    def check_census(self):
+        """The page of a census: its style is what its policy allows, boxes fill the picture, names are text, and there is no script."""
+        file, made = self.directory / "census.html", pathlib.Path(self.seeds[0]).parents[1] / "census" / "sample"
+        self.analyze("-o", file, made)
+        text = file.read_text(encoding="utf-8")
+        assert "<script" not in text and "http" not in re.sub(r"http-equiv", "", text) and "\033" not in text, text
+        with Driven(self.browser, file, ready="!!document.querySelector('svg')") as page:
+            assert page.value("getComputedStyle(document.body).maxWidth") == "1400px"
+            assert page.value("document.querySelector('h1').textContent") == "server (PID 812): 1.00 MiB resident"
+            titles = page.value("[...document.querySelectorAll('h2')].map(e => e.textContent).join('|')")
+            assert titles.startswith("Resident memory: 4.00 KiB|Live blocks by type: 1.46 KiB|Live blocks by holder"), titles
+            assert page.value("[...document.querySelectorAll('svg')].every(s => Math.abs([...s.querySelectorAll('rect[y=\"0\"]')].reduce("
+                              "(sum, r) => sum + +r.getAttribute('width'), 0) - 1000) < 0.1)")
+            assert page.value("[...document.querySelectorAll('text')].every(t => !t.getBBox().width || t.getBBox().width < 1000)")
+
     def check_brush(self):
         """A span is drawn by mouse, by finger and by keys, and taken back by a click, the button and Escape."""
         with Driven(self.browser, self.written(self.seeds[0]), "tab=timeline") as page:
