@@ -4,8 +4,7 @@
  * holder and size, each as a bar with a table. The page has no script: all is drawn here, and names of the process
  * become text, never markup.
  */
-#ifndef MEMATTACH_CENSUS_PAGE_H
-#define MEMATTACH_CENSUS_PAGE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -13,5 +12,3 @@
 
 /* name: of the file, as the user called it. -ENOMEM. */
 int census_page(const struct census_input *census, const char *name, FILE *out) WARN_UNUSED;
-
-#endif

@@ -11,8 +11,7 @@
  *
  * Nothing of all this is believed before java_proof.h has seen it right on the process.
  */
-#ifndef MEMATTACH_JAVA_STRUCTURES_H
-#define MEMATTACH_JAVA_STRUCTURES_H
+#pragma once
 
 #include "java/java_tables.h"
 
@@ -136,5 +135,3 @@ int java_structures_read(struct java_structures *s, const struct elf_module *lib
 /* Reads a field of the structure at address, or (address 0) a static one. 0 for one that this version has not. */
 int java_field_read(const struct target_memory *tm, uint64_t address, const struct java_field *f, uint64_t *value,
                     struct err *e) WARN_UNUSED;
-
-#endif
