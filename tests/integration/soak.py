@@ -32,7 +32,7 @@ SLICE_SECONDS = 30
 SLICE_PATIENCE = 600  # a slice that does not end is a hang
 LEAST = 8  # in a slice: its first attach and its first --detach only tell how long they take, and are not killed
 CYCLED = ("storm", "redis", "dlopen", "churn", "forks", "signals", "exceptions", "vectors", "musl", "musl-forks", "musl-churn",
-          "rootless", "poll", "futex", "epoll", "python", "python-forks")
+          "rootless", "poll", "futex", "epoll", "python", "python-forks", "java")
 SWEPT = ("storm", "poll", "signals", "redis")
 RATES = ("1", "4k", "64k", "512k")
 harm_kills.EVERY = 100  # the slices are many, and each ends with a full comparison

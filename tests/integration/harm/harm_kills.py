@@ -15,6 +15,7 @@ import subprocess
 import threading
 import time
 
+from cases_java import BusyJava
 from cases_python import PROGRAM, pythons
 from harness import DEADLINE, Session, Victim, case, cycle, log, rootless, run_memattach
 from procfs import Failure, PATIENCE, Skip, describe
@@ -257,6 +258,7 @@ def python(context, *kinds):
 VICTIMS = {
     "python": dict(make=python),
     "python-forks": dict(make=lambda context: python(context, "forks", "generators", "made_code")),
+    "java": dict(make=BusyJava, busy=False, compare=False),
     "storm": dict(name="alloc_loop"),
     "redis": dict(make=RedisUnderLoad),
     "signals": dict(name="signals"),

@@ -2,6 +2,7 @@
 """Sessions with a JVM: its stacks go through Java code to the thread's start, and methods and lines have the names that Java says."""
 import os
 import pathlib
+import random
 import re
 import signal
 import subprocess
@@ -60,9 +61,9 @@ def stacks_go_through_java_code(context):
 # ---- names ----
 
 def compiled(context):
-    """The folder of the classes of JavaLines."""
+    """The folder of the classes of JavaLines and JavaBusy."""
     classes = context.path("classes")
-    subprocess.run([context.program("javac"), "-g", "-d", classes, TARGETS / "JavaLines.java", TARGETS / "Storm0000.java"], check=True, timeout=PATIENCE)
+    subprocess.run([context.program("javac"), "-g", "-d", classes, TARGETS / "JavaLines.java", TARGETS / "JavaBusy.java", TARGETS / "Storm0000.java"], check=True, timeout=PATIENCE)
     return classes
 
 
@@ -71,6 +72,20 @@ def end(victim):
     assert victim.process.wait(PATIENCE) == 0, victim.lines.seen[-5:]
     victim.lines.thread.join(PATIENCE)
     assert victim.lines.seen[-1].startswith("OK "), victim.lines.seen[-3:]
+
+
+class BusyJava(Victim):
+    """A JVM that compiles, unloads, makes children, and checks what it computes; the options change from one to the next."""
+
+    KINDS = ((), ("-XX:+UseSerialGC",), ("-XX:+UseParallelGC", "-Xint"), ("-XX:-TieredCompilation",), ZGC)
+
+    def __init__(self, context):
+        classes = compiled(context)
+        super().__init__(context, [context.program("java"), "-Xmx300m", *random.choice(self.KINDS), "-cp", classes, "JavaBusy", f"{classes}/Storm0000.class"])
+        self.name = "java"
+
+    def finish(self):
+        end(self)
 
 
 def java_frames(stack):
