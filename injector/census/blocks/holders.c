@@ -21,8 +21,15 @@ struct summing {
 	struct holders *holders;
 	const struct reach *reach;
 	struct root_names names;
-	uint32_t *below; /* by index: units of a block and of what was reached through it */
-	uint32_t *tags; /* by index: first the holder, then the child through which most was reached, then which path */
+	/*
+	 * Most blocks lead to no other: only of those that do more is kept. A bit by index says which they are, and
+	 * ranks how many come before each 64 of them, which gives each a place.
+	 */
+	uint64_t *inner;
+	uint32_t *ranks;
+	uint32_t inner_count;
+	uint32_t *below; /* by place: units of a block and of what was reached through it */
+	uint32_t *tags; /* by place: first the holder, then the child through which most was reached, then which path */
 };
 
 static struct block block_of(const struct reach *r, size_t index)
@@ -40,6 +47,46 @@ static uint32_t plus(uint32_t a, uint64_t b)
 	return b < UINT32_MAX - a ? a + (uint32_t)b : UINT32_MAX;
 }
 
+static bool is_inner(const struct summing *s, size_t index)
+{
+	return s->inner[index / 64] >> index % 64 & 1;
+}
+
+static uint32_t place_of(const struct summing *s, size_t index)
+{
+	const uint64_t before = s->inner[index / 64] & ((1ull << index % 64) - 1);
+
+	return s->ranks[index / 64] + (uint32_t)__builtin_popcountll(before);
+}
+
+static uint32_t below_of(const struct summing *s, size_t index)
+{
+	const struct block b = block_of(s->reach, index);
+
+	return is_inner(s, index) ? s->below[place_of(s, index)] : plus(0, (b.end - b.start) / UNIT_BYTES);
+}
+
+static int find_inner(struct summing *s, struct err *e)
+{
+	const struct reach *r = s->reach;
+	const size_t words = r->queued / 64 + 1;
+
+	s->inner = calloc(words, sizeof *s->inner);
+	s->ranks = calloc(words, sizeof *s->ranks);
+	if (!s->inner || !s->ranks)
+		return err_set(e, ENOMEM, "no memory for who holds its blocks");
+	for (size_t i = 0; i < r->queued; i++)
+		if (!is_root(r, i))
+			s->inner[r->queue[i].parent / 64] |= 1ull << r->queue[i].parent % 64;
+	for (size_t i = 0; i < words; i++) {
+		s->ranks[i] = s->inner_count;
+		s->inner_count += (uint32_t)__builtin_popcountll(s->inner[i]);
+	}
+	s->below = calloc(s->inner_count + 1ull, sizeof *s->below);
+	s->tags = calloc(s->inner_count + 1ull, sizeof *s->tags);
+	return s->below && s->tags ? 0 : err_set(e, ENOMEM, "no memory for who holds its blocks");
+}
+
 /* Children come after their parents. */
 static void add_up(struct summing *s)
 {
@@ -47,9 +94,15 @@ static void add_up(struct summing *s)
 
 	for (size_t i = r->queued; i-- > 0;) {
 		const struct block b = block_of(r, i);
-		s->below[i] = plus(s->below[i], (b.end - b.start) / UNIT_BYTES);
-		if (!is_root(r, i))
-			s->below[r->queue[i].parent] = plus(s->below[r->queue[i].parent], s->below[i]);
+		uint32_t units = plus(0, (b.end - b.start) / UNIT_BYTES);
+		if (is_inner(s, i)) {
+			const uint32_t place = place_of(s, i);
+			units = s->below[place] = plus(s->below[place], units);
+		}
+		if (!is_root(r, i)) {
+			const uint32_t above = place_of(s, r->queue[i].parent);
+			s->below[above] = plus(s->below[above], units);
+		}
 	}
 }
 
@@ -97,13 +150,16 @@ static void add_blocks(struct summing *s, const uint32_t *holder_of_root)
 	for (size_t i = 0; i < r->queued; i++) {
 		const uint32_t parent = r->queue[i].parent;
 		const struct block b = block_of(r, i);
-		s->tags[i] = is_root(r, i) ? holder_of_root[parent & ~REACHED_BY_ROOT] : s->tags[parent];
-		struct holder *h = &s->holders->list[s->tags[i]];
+		const uint32_t holder = is_root(r, i) ? holder_of_root[parent & ~REACHED_BY_ROOT]
+		                                      : s->tags[place_of(s, parent)];
+		struct holder *h = &s->holders->list[holder];
+		if (is_inner(s, i))
+			s->tags[place_of(s, i)] = holder;
 		h->blocks++;
 		h->bytes += b.end - b.start;
 		s->holders->bytes += b.end - b.start;
-		if (is_root(r, i) && s->below[i] >= h->heaviest_units) {
-			h->heaviest_units = s->below[i];
+		if (is_root(r, i) && below_of(s, i) >= h->heaviest_units) {
+			h->heaviest_units = below_of(s, i);
 			h->heaviest = (uint32_t)i;
 		}
 	}
@@ -126,11 +182,13 @@ static void find_heaviest_children(struct summing *s)
 {
 	const struct reach *r = s->reach;
 
-	memset(s->tags, 0, r->queued * sizeof *s->tags);
+	memset(s->tags, 0, s->inner_count * sizeof *s->tags);
 	for (size_t i = 0; i < r->queued; i++) {
-		const uint32_t parent = r->queue[i].parent;
-		if (!is_root(r, i) && (!s->tags[parent] || s->below[i] > s->below[s->tags[parent]]))
-			s->tags[parent] = (uint32_t)i;
+		if (is_root(r, i))
+			continue;
+		uint32_t *child = &s->tags[place_of(s, r->queue[i].parent)];
+		if (!*child || below_of(s, i) > below_of(s, *child))
+			*child = (uint32_t)i;
 	}
 }
 
@@ -169,7 +227,7 @@ static void find_path(const struct summing *s, struct holder *h)
 	const uint64_t most = h->bytes / UNIT_BYTES / 2;
 	uint32_t at = h->heaviest;
 
-	for (unsigned n = 0; s->below[at] > most && n < PATH_BLOCKS_MAX; n++) {
+	for (unsigned n = 0; below_of(s, at) > most && n < PATH_BLOCKS_MAX; n++) {
 		struct holder_step step = { .blocks = 1 };
 		describe_block(s, at, step.what);
 		if (h->step_count && !strcmp(h->steps[h->step_count - 1].what, step.what))
@@ -179,9 +237,9 @@ static void find_path(const struct summing *s, struct holder *h)
 		else
 			break;
 		h->last = at;
-		if (!s->tags[at])
+		if (!is_inner(s, at))
 			break;
-		at = s->tags[at];
+		at = s->tags[place_of(s, at)];
 	}
 }
 
@@ -191,16 +249,19 @@ static void count_below(struct summing *s, uint32_t shown)
 	const struct reach *r = s->reach;
 	struct holders *h = s->holders;
 
-	memset(s->tags, 0, r->queued * sizeof *s->tags);
-	for (uint32_t i = 0; i < shown && i < h->names.count; i++)
-		if (h->list[h->order[i]].step_count)
-			s->tags[h->list[h->order[i]].last] = i + 1;
+	memset(s->tags, 0, s->inner_count * sizeof *s->tags);
+	for (uint32_t i = 0; i < shown && i < h->names.count; i++) {
+		const struct holder *row = &h->list[h->order[i]];
+		if (row->step_count && is_inner(s, row->last))
+			s->tags[place_of(s, row->last)] = i + 1;
+	}
 	for (size_t i = 0; i < r->queued; i++) {
-		const uint32_t above = is_root(r, i) ? 0 : s->tags[r->queue[i].parent];
+		const uint32_t above = is_root(r, i) ? 0 : s->tags[place_of(s, r->queue[i].parent)];
 		if (!above)
 			continue;
 		h->list[h->order[above - 1]].below++;
-		s->tags[i] = above;
+		if (is_inner(s, i))
+			s->tags[place_of(s, i)] = above;
 	}
 }
 
@@ -245,16 +306,17 @@ static int take(struct summing *s, uint32_t shown, struct err *e)
 int holders_take(struct holders *h, const struct reach *r, const struct stack_owners *stacks,
                  const struct target_memory *process, uint32_t shown, struct err *e)
 {
-	AUTO_FREE uint32_t *below = calloc(r->queued + 1, sizeof *below);
-	AUTO_FREE uint32_t *tags = calloc(r->queued + 1, sizeof *tags);
-	struct summing s = { .holders = h, .reach = r, .below = below, .tags = tags };
+	struct summing s = { .holders = h, .reach = r };
 
 	*h = (struct holders){ 0 };
-	if (!below || !tags)
-		return err_set(e, ENOMEM, "no memory for who holds its blocks");
 	root_names_open(&s.names, r, stacks, process);
-	int rc = take(&s, shown, e);
+	int rc = find_inner(&s, e);
+	rc = rc ?: take(&s, shown, e);
 	root_names_close(&s.names);
+	free(s.inner);
+	free(s.ranks);
+	free(s.below);
+	free(s.tags);
 	return rc;
 }
 
