@@ -5,17 +5,12 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/order.h"
 
 /* Shares of what is known; rounding may leave a little. */
 #define ALL 0.999999
 
-static int compare_parts(const void *a, const void *b)
-{
-	const struct thread_part *x = a;
-	const struct thread_part *y = b;
-
-	return (x->thread > y->thread) - (x->thread < y->thread);
-}
+ORDER_BY(compare_parts, struct thread_part, thread);
 
 /* Those of one name together; returns how many there are. */
 static size_t collect(const struct stack_threads *t, uint32_t first, struct thread_part *list)

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/order.h"
+
 #define STEPS 40
 #define LOWEST_P 1e-12
 #define HIGHEST_P (0.5 - 1e-6)
@@ -105,13 +107,7 @@ double compare_p_value(const struct estimate_sum *plus, const struct estimate_su
 	return exp(high);
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-	double x = *(const double *)a;
-	double y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
+ORDER_NUMBERS(compare_doubles, double);
 
 double compare_threshold(double *p, size_t n, double level)
 {

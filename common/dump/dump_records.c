@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/grow.h"
+#include "base/order.h"
 
 #define CHUNK_ENTRIES 4096u
 #define BUSY_READS 8
@@ -142,13 +143,7 @@ struct history_place {
 	uint64_t offset;
 };
 
-static int compare_places(const void *a, const void *b)
-{
-	uint64_t x = ((const struct history_place *)a)->sequence;
-	uint64_t y = ((const struct history_place *)b)->sequence;
-
-	return x < y ? -1 : x > y;
-}
+ORDER_BY(compare_places, struct history_place, sequence);
 
 /* The blocks that were ever used, sorted by sequence: as many as the file has, 16 bytes for each 4096. */
 static int find_history(struct dump *dump, struct history_place **places, size_t *count)

@@ -6,6 +6,7 @@
 
 #include "stats/estimate.h"
 #include "base/sorted.h"
+#include "base/order.h"
 
 static uint64_t mix(uint64_t x)
 {
@@ -55,13 +56,7 @@ uint32_t thinning_rate(const struct thinning *list, size_t count, const struct t
 	return rate_after(s, rate);
 }
 
-static int compare_stamps(const void *a, const void *b)
-{
-	const struct thinning *x = a;
-	const struct thinning *y = b;
-
-	return (x->stamp > y->stamp) - (x->stamp < y->stamp);
-}
+ORDER_BY(compare_stamps, struct thinning, stamp);
 
 int thinning_index_make(struct thinning_index *index, struct thinning *list, size_t count)
 {

@@ -17,6 +17,7 @@
 #include "touch/threads/tracer.h"
 #include "touch/threads/visit_threads.h"
 #include "host/watchdog.h"
+#include "base/order.h"
 
 #define PAUSE_NS 1000000
 #define TURN_NS 10000000ull /* for each thread: its turn on a processor */
@@ -242,10 +243,7 @@ struct seen {
 	size_t count;
 };
 
-static int by_number(const void *a, const void *b)
-{
-	return *(const pid_t *)a - *(const pid_t *)b;
-}
+ORDER_NUMBERS(by_number, pid_t);
 
 static int note_seen(struct seen *s, const pid_t *tids, size_t count, struct err *e)
 {

@@ -287,12 +287,7 @@ static void on_reference(void *context, enum reference_kind kind, uint64_t desti
 		add_edge(g, to, EDGE_JUMP_INSIDE);
 }
 
-static int by_value(const void *a, const void *b)
-{
-	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
+ORDER_NUMBERS(by_value, uint64_t);
 
 static bool is_listed(const uint64_t *list, size_t count, uint64_t value)
 {

@@ -11,6 +11,7 @@
 #include "touch/threads/reap.h"
 #include "process/target.h"
 #include "host/watchdog.h"
+#include "base/order.h"
 
 #define FEW 8
 #define MOMENT_NS 1000000ull
@@ -34,10 +35,7 @@ struct run {
 	uint64_t noticed_ns;
 };
 
-static int by_tid(const void *a, const void *b)
-{
-	return ((const struct member *)a)->t.tid - ((const struct member *)b)->t.tid;
-}
+ORDER_BY(by_tid, struct member, t.tid);
 
 static struct member *find(const struct run *r, pid_t tid)
 {
