@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The soak test: attach/detach cycles over the victims, kills of memattach at random microseconds and at each of its system calls.
+"""The soak test: attach/detach cycles over the victims, kills of memattach at random microseconds and at each of its system calls, and
+censuses that stop the victim, of which every second one is killed at a random microsecond.
 
 It is cut into slices of half a minute. Each slice has a victim of its own, ends with that victim's own check of what it computed,
 and adds one line to the ledger: so the run can be ended at any time and goes on where it was, and the lines of many runs add up.
@@ -26,7 +27,8 @@ import harm_kills  # noqa: E402
 from harm_kills import (VICTIMS, calls_of, check_kills, kill_at_call, kill_points, random_kills,  # noqa: E402
                         sufferer_of)
 from harness import Context  # noqa: E402
-from procfs import Skip, tasks_of  # noqa: E402
+from cases_unreachable import check_free  # noqa: E402
+from procfs import PATIENCE, Failure, Skip, tasks_of  # noqa: E402
 
 SLICE_SECONDS = 30
 SLICE_PATIENCE = 600  # a slice that does not end is a hang
@@ -38,10 +40,11 @@ RATES = ("1", "4k", "64k", "512k")
 harm_kills.EVERY = 100  # the slices are many, and each ends with a full comparison
 
 
-def parts(cycles, kills, swept):
+def parts(cycles, kills, censuses, swept):
     """name -> how many there shall be."""
     wanted = {f"cycles.{v}": -(-cycles // len(CYCLED)) for v in CYCLED if cycles}
     wanted.update({f"kills.{v}": -(-kills // len(VICTIMS)) for v in VICTIMS if kills})
+    wanted.update({f"census.{v}": -(-censuses // len(VICTIMS)) for v in VICTIMS if censuses})
     for victim in swept:
         wanted.update({f"calls.{victim}.attach": None, f"calls.{victim}.detach": None})
     return wanted
@@ -100,6 +103,30 @@ def kills_slice(context, sufferer, end, most):
     random_kills(context, sufferer, most, end=end)
 
 
+def census_slice(context, sufferer, end, most):
+    """Whole ones and killed ones in turns: nothing is held, nothing has changed."""
+    line = [context.memattach, "--census", "--unreachable", "-p", str(sufferer.pid)]
+    generator, lasts = random.Random(os.getpid()), 0.0
+    while time.monotonic() < end and sufferer.cycles + sufferer.kills < most:
+        began = time.monotonic()
+        process = context.start(line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        if sufferer.cycles > sufferer.kills:
+            time.sleep(generator.random() * lasts)
+            process.kill()
+            sufferer.ended += process.wait(PATIENCE) == 0
+            sufferer.kills += 1
+        else:
+            said = process.communicate(timeout=PATIENCE)[1]
+            if process.returncode:
+                raise Failure(f"the census ended with {process.returncode}: {said[-300:]}")
+            lasts = time.monotonic() - began
+            sufferer.cycles += 1
+        context.processes.remove(process)
+        check_free(sufferer.pid)
+        sufferer.victim_lives()
+        sufferer.check_what_remains()
+
+
 def calls_slice(context, sufferer, end, points, detaching):
     for call, count in points:
         if time.monotonic() > end:
@@ -131,6 +158,8 @@ def slice_of(options, ledger, part, first):
                 with open(ledger.points_path(part), "w", encoding="utf-8") as file:
                     json.dump(points, file)
             calls_slice(context, sufferer, end, points[first:], detaching)
+        elif kind == "census":
+            census_slice(context, sufferer, end, options.most)
         elif kind == "kills":
             kills_slice(context, sufferer, end, options.most)
         else:
@@ -147,7 +176,8 @@ def slice_of(options, ledger, part, first):
         context.close()
     if sufferer:
         # A kill that came after the end of memattach was none; a point of the sweep has been visited all the same.
-        entry["done"] = {"cycles": sufferer.cycles, "kills": sufferer.kills - sufferer.ended, "calls": sufferer.kills}[kind]
+        entry["done"] = {"cycles": sufferer.cycles, "kills": sufferer.kills - sufferer.ended, "calls": sufferer.kills,
+                         "census": sufferer.cycles + sufferer.kills}[kind]
         entry["missed"] = sufferer.ended if kind == "calls" else 0
         entry["interrupted"] = sufferer.interruptions()
     entry["seconds"] = round(time.monotonic() - start, 1)
@@ -182,7 +212,7 @@ def choose(wanted, ledger, running):
 
 def drive(options, ledger):
     """Slices until everything is done or the time is over; returns how many harmed."""
-    wanted = parts(options.cycles, options.kills, options.sweep)
+    wanted = parts(options.cycles, options.kills, options.censuses, options.sweep)
     if options.parts:
         wanted = {part: count for part, count in wanted.items() if any(part.startswith(p) for p in options.parts)}
     end = time.monotonic() + options.seconds if options.seconds else float("inf")
@@ -220,7 +250,8 @@ def drive(options, ledger):
         time.sleep(0.1)
 
 
-WHAT = {"cycles": "attach and detach", "kills": "kill at a random microsecond", "calls": "kill at each system call of"}
+WHAT = {"cycles": "attach and detach", "kills": "kill at a random microsecond", "calls": "kill at each system call of",
+        "census": "census, or kill in one"}
 
 
 def summary(ledger, per_victim):
@@ -253,6 +284,7 @@ def main():
     parser.add_argument("--label", default="", help="noted in each line: which program this is")
     parser.add_argument("--cycles", type=int, default=10000, help="in all (default %(default)s)")
     parser.add_argument("--kills", type=int, default=10000, help="at random, in all (default %(default)s)")
+    parser.add_argument("--censuses", type=int, default=10000, help="in all (default %(default)s)")
     parser.add_argument("--sweep", nargs="*", default=[], choices=list(VICTIMS), metavar="VICTIM",
                         help=f"kill at each system call, with these victims (as {' '.join(SWEPT)})")
     parser.add_argument("--seconds", type=float, default=0, help="end after this time (default: when all is done)")
@@ -269,7 +301,7 @@ def main():
     options = parser.parse_args()
     ledger = Ledger(options.ledger)
     if options.list:
-        print("\n".join(parts(options.cycles, options.kills, options.sweep or SWEPT)))
+        print("\n".join(parts(options.cycles, options.kills, options.censuses, options.sweep or SWEPT)))
         return 0
     if options.summary:
         summary(ledger, options.each)
