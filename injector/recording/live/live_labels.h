@@ -6,7 +6,10 @@
 #include "census/blocks/block_labels.h"
 #include "recording/dump_writer.h"
 
-#define LIVE_LABELS_NS 40000000u /* of CPU time for their types: some 30,000 blocks that are far from each other */
+/* Of CPU time for their types: some 30,000 blocks that are far from each other, or 400,000 neighbours; and where it was
+ * asked who holds them. */
+#define LIVE_LABELS_NS 40000000u
+#define LIVE_LABELS_ASKED_NS 1000000000u
 
 /* Blocks of all live records, as far as there is room, sorted. */
 void live_labels_collect(struct block_labels *labels, const struct dump_writer *w);

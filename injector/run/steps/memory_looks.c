@@ -37,9 +37,10 @@ static void mark_blocks(void *context, const struct quick_scan *scan, const stru
                         struct census_memory *memory)
 {
 	const struct marking *m = context;
+	const uint64_t ns = m->session->options.holders ? LIVE_LABELS_ASKED_NS : LIVE_LABELS_NS;
 
 	live_residency_mark(&m->session->recording.dump, scan, memory->files.maps);
-	if (m->labels && block_labels_find_types(m->labels, heap, memory, LIVE_LABELS_NS, ERR_IGNORED) < 0)
+	if (m->labels && block_labels_find_types(m->labels, heap, memory, ns, ERR_IGNORED) < 0)
 		m->labels->cut = true;
 }
 
