@@ -85,6 +85,38 @@ def census_accounts_for_all(context):
     assert victim.process.wait(PATIENCE) == 0
 
 
+# 64 MiB whose missing pages are another's to fill, and nobody does; four are there.
+UNSERVED = """
+import ctypes, fcntl, os, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+handler = libc.syscall(323, os.O_CLOEXEC | os.O_NONBLOCK)
+if handler < 0:
+    print("NONE"); print("READY", flush=True); sys.exit()
+fcntl.ioctl(handler, 0xc018aa3f, struct.pack("QQQ", 0xaa, 0, 0))
+memory = libc.mmap(None, ctypes.c_size_t(64 << 20), 3, 0x22, -1, ctypes.c_long(0))
+fcntl.ioctl(handler, 0xc020aa00, struct.pack("QQQQ", memory, 64 << 20, 1, 0))
+fcntl.ioctl(handler, 0xc020aa04, struct.pack("QQQQ", memory + (32 << 20), 4 * 4096, 0, 0))
+held = [ctypes.c_void_p(memory + 4096 * i) for i in range(16384)]
+print("PID", os.getpid()); print("READY", flush=True)
+sys.stdin.read()
+"""
+
+
+@case()
+def census_waits_for_no_userfaultfd(context):
+    """Pages that are not there are not asked for, by whatever it looks for: nobody would bring them."""
+    victim = Victim(context, [context.program("python3"), "-c", UNSERVED])
+    if "NONE" in victim.lines.seen:
+        raise Skip("there is no userfaultfd")
+    for options in ((), ("--by", "holder"), ("--unreachable",)):
+        census = json.loads(take(context, victim.pid, "--json", *options))
+        check_sum(census)
+        assert sum(row["reserved"] for row in rows(census, "anonymous")) >= 64 * MIB > census["resident"], census
+    victim.process.stdin.close()
+    assert victim.process.wait(PATIENCE) == 0
+
+
 @case()
 def census_of_redis(context):
     redis = context.start([context.program("redis-server"), "--port", "0", "--save", "", "--unixsocket", context.path("redis.socket")],
