@@ -10,6 +10,9 @@
 #define FREED_AT 2840u          /* in a heap: the list of blocks that other threads have freed */
 #define HEAPS_MAX 4096u
 #define NO_BLOCK_SIZE 1u /* of a span that is being made */
+/* Lists are the target's and may lead round and round: a step is charged as so many bytes that are read. */
+#define STEP_WORK 32u
+#define LOOK_UP_WORK 512u /* … one for which the span of a block is looked up */
 
 enum header_word { USED, COOKIE, SLICES, INFO_SLICES, KIND, ENTRIES, THREAD };
 
@@ -113,13 +116,20 @@ static bool find(void *context)
 	return false;
 }
 
+/* False: the budget is used up. */
+static bool may_go_on(struct mimalloc *m, uint64_t work)
+{
+	m->heap->over |= budget_work(&m->memory->budget, work, ERR_IGNORED) < 0;
+	return !m->heap->over;
+}
+
 /* How many blocks stand in the list of those that other threads have freed. */
 static uint64_t count_freed(struct mimalloc *m, uint64_t start, const struct mimalloc_span *x)
 {
 	uint64_t count = 0;
 
 	for (uint64_t at = x->freed_by_others; at && count < x->blocks; count++) {
-		if (at < start || at >= start + x->slices * SLICE)
+		if (at < start || at >= start + x->slices * SLICE || !may_go_on(m, STEP_WORK))
 			break;
 		at = census_memory_word(m->memory, at);
 	}
@@ -177,7 +187,8 @@ static void take_freed(struct mimalloc *m, uint64_t heap, uint64_t *most)
 	struct mimalloc_span x;
 
 	for (uint64_t at = census_memory_word(m->memory, heap + FREED_AT); at; at = census_memory_word(m->memory, at)) {
-		if (!*most || !span_of(m, at, &x) || x.heap != heap || !census_memory_in_time(m->memory))
+		if (!*most || !may_go_on(m, LOOK_UP_WORK) || !span_of(m, at, &x) || x.heap != heap ||
+		    !census_memory_in_time(m->memory))
 			break;
 		--*most;
 		take_block(m, at, &x);
@@ -213,9 +224,8 @@ static int count_mapping(struct mimalloc *m, const struct mapping *map, struct e
 
 	for (; at < map->end && rc == 0; at = resident_pages_next_multiple(m->memory->pages, end, SEGMENT)) {
 		end = at + SEGMENT;
-		m->heap->over |= budget_work(&m->memory->budget, ENTRIES_MAX * ELEMENT_BYTES, ERR_IGNORED) < 0 ||
-		                 !census_memory_in_time(m->memory);
-		if (m->heap->over)
+		m->heap->over |= !census_memory_in_time(m->memory);
+		if (!may_go_on(m, ENTRIES_MAX * ELEMENT_BYTES))
 			break;
 		if (segment_at(m, at, &s) && s.key == m->key)
 			rc = count_segment(m, &s, &end, e);

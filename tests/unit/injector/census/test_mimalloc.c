@@ -1,16 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* census/allocators/mimalloc.h: what headers and elements of segments say, and which words are none. */
+/* census/allocators/mimalloc.h: what headers and elements of segments say, which words are none, and lists without an
+ * end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cmocka.h>
 
 #include "census/allocators/mimalloc.h"
+#include "census/pages/quick_scan.h"
 
 #define START 0x20000000000ull
 #define COOKIE 0x1234567887654321ull
+#define SEGMENT (32ull << 20)
+#define SLICE (64ull << 10)
+#define BLOCKS 32768ull /* of two bytes, in each slice */
 
 static bool is_segment(struct mimalloc_segment *s, uint64_t slices, uint64_t first, uint64_t kind, uint64_t entries)
 {
@@ -76,12 +85,82 @@ static void test_mimalloc_believes_no_lies(void **state)
 	assert_false(is_span(&x, 1, 1, 0, 0, 0, 1));           /* being made */
 }
 
+/* Each slice of the segment is a span whose blocks are all in use; the first block of the first one leads to itself. */
+static void make_heap(char *segment, const uint64_t *heap, bool list_of_span)
+{
+	const uint64_t block = (uintptr_t)segment + SLICE;
+	const uint64_t header[] = { 511, COOKIE, 512, 1, 0, 512, 77 };
+
+	memcpy(segment + MIMALLOC_HEADER_AT, header, sizeof header);
+	for (uint64_t i = 1; i < 512; i++) {
+		const uint64_t words[] = { 1,
+			                   BLOCKS << 16 | BLOCKS << 32,
+			                   0,
+			                   BLOCKS | 2ull << 32,
+			                   0,
+			                   list_of_span && i == 1 ? block : 0,
+			                   (uintptr_t)heap };
+		memcpy(segment + 264 + 80 * i, words, sizeof words);
+	}
+	memcpy(segment + SLICE, &block, sizeof block);
+}
+
+static void count(struct other_heap *h, uint64_t work)
+{
+	struct target self = { .pid = getpid(), .tid = getpid(), .pidfd = -1 };
+	struct target_memory process;
+	struct census_memory memory;
+	struct extents extents = { 0 };
+	struct quick_scan scan;
+	struct maps maps;
+	struct err e;
+
+	*h = (struct other_heap){ 0 };
+	assert_int_equal(maps_read(&maps, "/proc/self/maps", &e), 0);
+	assert_int_equal(quick_scan_take(&scan, &self, &maps, UINT64_MAX, &e), 0);
+	assert_int_equal(target_memory_open(&process, getpid(), &e), 0);
+	assert_int_equal(census_memory_open(&memory, &self, &maps, &process, &scan.pages, work, &e), 0);
+	assert_int_equal(mimalloc_take(h, &maps, &memory, &extents, &e), 0);
+	census_memory_close(&memory);
+	target_memory_close(&process);
+	quick_scan_free(&scan);
+	extents_free(&extents);
+	maps_free(&maps);
+}
+
+/* Of blocks that other threads have freed: of a span, or of an owner. There are 16,744,448 blocks to go round for. */
+static void test_mimalloc_leaves_endless_lists(void **state)
+{
+	char *pages =
+		mmap(NULL, 2 * SEGMENT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char *segment = pages + (SEGMENT - (uintptr_t)pages % SEGMENT);
+	uint64_t heap[512] = { 0 };
+	struct other_heap h;
+
+	(void)state;
+	assert_true((void *)pages != MAP_FAILED);
+	make_heap(segment, heap, true);
+	count(&h, 1 << 20);
+	assert_string_equal(h.name, "mimalloc");
+	assert_true(h.over);
+	count(&h, 8 << 20); /* the span's list is as long as there are blocks */
+	assert_false(h.over);
+	assert_int_equal(h.live_blocks, 510 * BLOCKS);
+	heap[2840 / 8] = (uintptr_t)segment + SLICE;
+	make_heap(segment, heap, false);
+	count(&h, 8 << 20);
+	assert_true(h.over);
+	assert_true(h.live_blocks > 510 * BLOCKS);
+	munmap(pages, 2 * SEGMENT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_mimalloc_reads_segments),
 		cmocka_unit_test(test_mimalloc_reads_spans),
 		cmocka_unit_test(test_mimalloc_believes_no_lies),
+		cmocka_unit_test(test_mimalloc_leaves_endless_lists),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
