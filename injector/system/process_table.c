@@ -220,8 +220,8 @@ struct seen_process *process_table_next(struct process_table *t, uint64_t now_ns
 
 	for (size_t i = 0; i < t->count; i++) {
 		struct seen_process *p = &t->list[i];
-		if (p->state == PROCESS_WAITING && now_ns >= p->next_try_ns && !p->forks.over &&
-		    (!best || weight(p) > weight(best)))
+		const bool ready = p->state == PROCESS_WAITING && !p->session && now_ns >= p->next_try_ns;
+		if (ready && !p->forks.over && (!best || weight(p) > weight(best)))
 			best = p;
 	}
 	return best;

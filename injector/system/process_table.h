@@ -34,7 +34,8 @@ struct seen_process {
 	uint64_t looked_ns, next_try_ns;
 	double growth; /* of private memory, bytes per second */
 	struct fork_count forks;
-	bool forking; /* too often: it has lost its session, or has got none */
+	bool forking;  /* too often: it has lost its session, or has got none */
+	unsigned lost; /* sessions, for that */
 	char why[UNSEEN_WHY];
 	/* Of its session. */
 	pid_t session; /* 0: none */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #define WHILE_NS 60000000000ull
+#define DOUBLED_MOST 6u
 #define WHY "it forks so often that a session would cost it more than --max-overhead"
 
 void table_forks_count(struct process_table *t, pid_t pid)
@@ -36,6 +37,7 @@ void table_forks_judge(struct process_table *t, double part, uint64_t now_ns,
 			left(context, p);
 		} else if (p->attached && !p->told) {
 			p->told = p->forking = true;
+			p->lost++;
 			kill(p->session, SIGTERM);
 		}
 	}
@@ -43,8 +45,10 @@ void table_forks_judge(struct process_table *t, double part, uint64_t now_ns,
 
 void table_forks_leave(struct seen_process *p, uint64_t now_ns)
 {
+	const unsigned again = p->lost > 1 ? p->lost - 1 : 0;
+
 	snprintf(p->why, sizeof p->why, "%s", WHY);
 	p->state = PROCESS_REFUSED;
 	p->forking = true;
-	p->next_try_ns = now_ns + WHILE_NS;
+	p->next_try_ns = now_ns + (WHILE_NS << (again < DOUBLED_MOST ? again : DOUBLED_MOST));
 }

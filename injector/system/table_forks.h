@@ -12,5 +12,6 @@ void table_forks_count(struct process_table *t, pid_t pid);
  */
 void table_forks_judge(struct process_table *t, double part, uint64_t now_ns,
                        void (*left)(void *context, const struct seen_process *p), void *context);
-/* It gets no session until it has not forked so often for a while. */
+/* It gets no session until it has not forked so often for a while: twice as long for each session that it has lost so
+ * beside the first, up to about an hour. */
 void table_forks_leave(struct seen_process *p, uint64_t now_ns);
