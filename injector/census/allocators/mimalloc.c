@@ -29,7 +29,8 @@ bool mimalloc_segment_of(struct mimalloc_segment *s, uint64_t start, const uint6
 		                        .first = first,
 		                        .entries = entries,
 		                        .key = words[COOKIE] ^ start,
-		                        .huge = words[KIND] };
+		                        .huge = words[KIND],
+		                        .empty = !words[USED] };
 	return true;
 }
 
@@ -202,6 +203,10 @@ static int count_segment(struct mimalloc *m, const struct mimalloc_segment *s, u
 	struct mimalloc_span x;
 
 	*end = s->start + s->slices * SLICE;
+	if (s->empty) {
+		m->heap->freed += resident_pages_sum(m->memory->pages, s->start + slice * SLICE, *end);
+		slice = s->entries;
+	}
 	while (slice < s->entries && span_at(m, s, slice, &x)) {
 		count_span(m, s->start + slice * SLICE, &x);
 		slice += x.slices;

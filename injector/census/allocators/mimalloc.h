@@ -21,6 +21,7 @@ struct mimalloc_segment {
 	uint64_t slices, first, entries; /* in all, the first behind the header, with elements */
 	uint64_t key;                    /* the same for all segments of a process */
 	bool huge;                       /* of one block */
+	bool empty;                      /* kept for what comes: its spans have been taken apart */
 };
 /* False: there is none. */
 bool mimalloc_segment_of(struct mimalloc_segment *s, uint64_t start, const uint64_t words[MIMALLOC_HEADER_WORDS]);

@@ -85,6 +85,17 @@ static void test_mimalloc_believes_no_lies(void **state)
 	assert_false(is_span(&x, 1, 1, 0, 0, 0, 1));           /* being made */
 }
 
+/* As one is left that was given back: a span in no list, and nothing in use. */
+static void make_empty_segment(char *segment, uint64_t key)
+{
+	const uint64_t header[] = { 0, key ^ (uintptr_t)segment, 512, 1, 0, 512, 0 };
+	const uint64_t words[] = { 511, 2, 0, 1ull << 32, 0, 0, 0 };
+
+	memcpy(segment + MIMALLOC_HEADER_AT, header, sizeof header);
+	memcpy(segment + 264 + 80, words, sizeof words);
+	memset(segment + 9 * SLICE, 1, 2 * SLICE);
+}
+
 /* Each slice of the segment is a span whose blocks are all in use; the first block of the first one leads to itself. */
 static void make_heap(char *segment, const uint64_t *heap, bool list_of_span)
 {
@@ -154,6 +165,29 @@ static void test_mimalloc_leaves_endless_lists(void **state)
 	munmap(pages, 2 * SEGMENT);
 }
 
+static void test_mimalloc_keeps_empty_segments(void **state)
+{
+	char *pages =
+		mmap(NULL, 3 * SEGMENT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char *segment = pages + (SEGMENT - (uintptr_t)pages % SEGMENT);
+	const uint64_t heap[512] = { 0 };
+	struct other_heap h;
+	uint64_t freed;
+
+	(void)state;
+	assert_true((void *)pages != MAP_FAILED);
+	make_heap(segment, heap, false);
+	count(&h, 8 << 20);
+	assert_int_equal(h.live_blocks, 511 * BLOCKS);
+	freed = h.freed;
+	make_empty_segment(segment + SEGMENT, COOKIE ^ (uintptr_t)segment);
+	count(&h, 8 << 20);
+	assert_int_equal(h.live_blocks, 511 * BLOCKS);
+	assert_int_equal(h.freed - freed, 2 * SLICE);
+	assert_int_equal(h.lost_bytes, 0);
+	munmap(pages, 3 * SEGMENT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -161,6 +195,7 @@ int main(void)
 		cmocka_unit_test(test_mimalloc_reads_spans),
 		cmocka_unit_test(test_mimalloc_believes_no_lies),
 		cmocka_unit_test(test_mimalloc_leaves_endless_lists),
+		cmocka_unit_test(test_mimalloc_keeps_empty_segments),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
