@@ -209,10 +209,25 @@ static bool find(void *context)
 	return found;
 }
 
+/* Areas lead to each other, in what is the target's word: false where one was met before, soon after (R. P. Brent). */
+struct met {
+	uint64_t area, steps, until;
+};
+
+static bool is_new(struct met *met, uint64_t area)
+{
+	if (area == met->area)
+		return false;
+	if (met->steps++ == met->until)
+		*met = (struct met){ .area = area, .until = 2 * met->until + 1 };
+	return true;
+}
+
 int mallocng_take(struct other_heap *h, const struct maps *maps, struct census_memory *memory, struct extents *extents,
                   struct err *e)
 {
 	struct mallocng m = { .heap = h, .maps = maps, .memory = memory, .extents = extents };
+	struct met met = { 0 };
 	uint64_t header[3];
 	int rc = 0;
 
@@ -221,7 +236,10 @@ int mallocng_take(struct other_heap *h, const struct maps *maps, struct census_m
 	h->name = "musl";
 	h->release = "1.2";
 	for (uint64_t area = m.first; area && rc == 0 && !h->over; area = header[1]) {
-		h->over = budget_work(&memory->budget, CENSUS_PAGE, ERR_IGNORED) < 0 || !census_memory_in_time(memory);
+		h->over = budget_work(&memory->budget, CENSUS_PAGE, ERR_IGNORED) < 0 ||
+		          !census_memory_in_time(memory) || !is_new(&met, area);
+		if (h->over)
+			break;
 		if (!census_memory_read(memory, area, header, sizeof header) || header[0] != m.secret) {
 			h->lost_bytes += CENSUS_PAGE;
 			break;

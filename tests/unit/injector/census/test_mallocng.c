@@ -129,12 +129,35 @@ static void test_mallocng_takes_no_more_than_was_counted(void **state)
 	munmap(pages, 8 * 4096);
 }
 
+/* Of areas that lead round and round each is counted a few times at most. */
+static void test_mallocng_leaves_rings_of_areas(void **state)
+{
+	const size_t bytes = 15 * 4096;
+	uint64_t *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	uint64_t *areas[3] = { pages, pages + 512, pages + 1024 };
+	struct other_heap h;
+
+	(void)state;
+	assert_true((void *)pages != MAP_FAILED);
+	for (unsigned i = 0; i < 3; i++)
+		make_heap(areas[i], pages + (3 + 4 * i) * 512, 0, 0);
+	for (unsigned i = 0; i < 3; i++)
+		areas[i][1] = (uintptr_t)areas[i < 2 ? i + 1 : 1];
+	context[7] = context[8] = (uintptr_t)areas[0];
+	count(&h);
+	assert_string_equal(h.name, "musl");
+	assert_true(h.over);
+	assert_in_range(h.live_blocks, 3 * 32, 9 * 33);
+	munmap(pages, bytes);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_mallocng_counts_slots),
 		cmocka_unit_test(test_mallocng_believes_no_lies),
 		cmocka_unit_test(test_mallocng_takes_no_more_than_was_counted),
+		cmocka_unit_test(test_mallocng_leaves_rings_of_areas),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
