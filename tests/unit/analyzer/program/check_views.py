@@ -117,7 +117,7 @@ def members(value):
     if isinstance(value, dict):
         for name, member in value.items():
             yield name
-            if name not in ("counters", "skipped"):
+            if name not in ("counters", "parts", "skipped"):
                 yield from members(member)
     elif isinstance(value, list):
         for member in value:
