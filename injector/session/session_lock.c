@@ -217,8 +217,7 @@ static bool is_memattach(pid_t pid)
 	return slash && strncmp(slash + 1, "memattach", strlen("memattach")) == 0;
 }
 
-/* Has it given up its memory, and will its descriptors go next? Then nothing tells what it was. */
-static bool is_ending(pid_t pid)
+bool session_lock_is_ending(pid_t pid)
 {
 	char path[40], program[8];
 
@@ -367,7 +366,8 @@ int session_lock_take(struct target *t, pid_t *holder, struct err *e)
 	const uint64_t until_ns = clock_monotonic_ns() + ENDING_NS;
 	rc = -EBUSY;
 	for (unsigned i = 0;
-	     rc == -EBUSY && (*holder ? is_ending(*holder) && clock_monotonic_ns() < until_ns : i < TRIES); i++) {
+	     rc == -EBUSY && (*holder ? session_lock_is_ending(*holder) && clock_monotonic_ns() < until_ns : i < TRIES);
+	     i++) {
 		if (i)
 			clock_pause(PAUSE_NS);
 		*holder = 0;

@@ -39,6 +39,8 @@ pid_t session_lock_holder(const struct target *t);
  * process: nothing that the target claims counts. To be asked before a signal is sent to it.
  */
 bool session_lock_is_memattach(const struct target *t, pid_t holder);
+/* Has it given up its memory, and will its descriptors go next? Then nothing tells what it was. */
+bool session_lock_is_ending(pid_t pid);
 
 /*
  * A memattach that waits for its next session (--every), or for a condition (--when), says so by a lock of another kind

@@ -73,7 +73,10 @@ static int tell_to_end(const struct session *s, const struct kind *kind, pid_t h
 	if (kind->holder(&s->target) != holder)
 		return 0; /* it has just ended */
 	session_lock_describe(holder, who);
-	if (!kind->is_memattach(&s->target, holder))
+	const bool known = kind->is_memattach(&s->target, holder);
+	if (!known && (session_lock_is_ending(holder) || kind->holder(&s->target) != holder))
+		return 0; /* it ends now */
+	if (!known)
 		return err_set(e, EBUSY,
 		               "%s has the lock of the process, and cannot be shown to be a memattach: end it yourself",
 		               who);
