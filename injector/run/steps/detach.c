@@ -150,8 +150,10 @@ static int unload_by(struct loan *l, void *context, struct err *e)
 {
 	struct unloading *u = context;
 
-	int rc = load_undo_by(l, u->calls, u->count, e);
-	return rc == 0 ? code_pages_join(l, e) : rc;
+	/* First, as the payload's list of jumps is all that tells another detach, if this memattach dies, which they
+	 * are. */
+	int rc = code_pages_join(l, e);
+	return rc ?: load_undo_by(l, u->calls, u->count, e);
 }
 
 static int unload(struct session *s, const struct kept *kept, struct err *e)

@@ -37,5 +37,5 @@
 /* At a checkpoint, when the jumps are listed (code_patches_list) and not written yet. -ETIMEDOUT, -ESRCH: as of
  * remote_call; all else is passed over. */
 int code_pages_set_apart(struct loan *l, struct err *e) WARN_UNUSED;
-/* At a checkpoint, when the jumps are taken back and the payload is out. The same errors. */
+/* At a checkpoint, when the jumps are taken back and the payload, which lists them, is still there. The same errors. */
 int code_pages_join(struct loan *l, struct err *e) WARN_UNUSED;

@@ -326,6 +326,20 @@ for short, ways in (("storm", ()), ("signals", GOT), ("poll", ()), ("epoll", GOT
     killed.__name__ = f"killed_{short}"
     case()(killed)
 
+@case()
+def killed_while_code_is_joined(context):
+    """Between the last jump that is taken back and the end of a session: the C library's code is one mapping again after --detach."""
+    context.options = ("--hooks", "entry")
+    sufferer = sufferer_of(context, "pause")
+    for call, count in calls_of(context, sufferer, False).items():
+        if call[0] == "ptrace":
+            for nth in range(max(1, count - 80), count, 6):
+                kill_at_call(context, sufferer, False, call, nth)
+    assert sufferer.kills >= 10, sufferer.kills
+    sufferer.finish()
+    sufferer.report("at the end of a session")
+
+
 for short in VICTIMS:
     def every_call(context, key=short):
         sufferer = sufferer_of(context, key)
