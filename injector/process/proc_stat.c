@@ -37,10 +37,15 @@ int proc_stat_number(pid_t pid, unsigned field, uint64_t *value, struct err *e)
 
 uint64_t proc_stat_cpu_ns(pid_t pid)
 {
-	uint64_t ticks = 0, value;
+	char path[40], text[1024], number[32];
+	uint64_t ticks = 0;
 
+	snprintf(path, sizeof path, "/proc/%d/stat", pid);
+	if (whole_io_text(path, text, sizeof text) < 0)
+		return 0;
 	for (unsigned field = 14; field <= 17; field++)
-		ticks += proc_stat_number(pid, field, &value, ERR_IGNORED) == 0 ? value : 0;
+		if (proc_stat_field(text, field, number, sizeof number) == 0)
+			ticks += strtoull(number, NULL, 10);
 	return ticks * (1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 

@@ -66,6 +66,7 @@ struct jemalloc {
 	struct extents *extents;
 	uint64_t root;
 	uint64_t until; /* extents were counted up to here */
+	uint64_t span;  /* of addresses, of the leaf that is counted: its begin */
 	unsigned looks;
 };
 
@@ -185,7 +186,6 @@ static bool find(void *context)
 
 static int count_extent(struct jemalloc *j, const struct jemalloc_extent *x, struct err *e)
 {
-	struct extent *last = j->extents->count ? &j->extents->list[j->extents->count - 1] : NULL;
 	const uint64_t there = resident_pages_sum(j->memory->pages, x->start, x->end);
 	const uint64_t used = x->room > 1 ? x->blocks * x->block_bytes : x->blocks ? there : 0;
 	const uint64_t live = used < there ? used : there;
@@ -195,17 +195,15 @@ static int count_extent(struct jemalloc *j, const struct jemalloc_extent *x, str
 		other_heap_add(j->heap, x->block_bytes, x->blocks, live, there - live);
 	else
 		j->heap->freed += there;
-	if (last && last->kind == REGION_ALLOCATOR && last->end == x->start) {
-		last->end = x->end;
-		return 0;
-	}
-	return extents_add(j->extents, &(struct extent){ x->start, x->end, REGION_ALLOCATOR, j->heap->name, 0 }, e);
+	return extents_extend(j->extents, &(struct extent){ x->start, x->end, REGION_ALLOCATOR, j->heap->name, 0 }, e);
 }
 
 /* A page of a leaf, that is of elements. An extent is counted at its first page. */
-static int count_elements(struct jemalloc *j, const uint64_t *words, size_t count, uint64_t page, struct err *e)
+static int count_elements(void *context, const uint64_t *words, size_t count, uint64_t index, struct err *e)
 {
+	struct jemalloc *j = context;
 	struct jemalloc_extent x;
+	uint64_t page = j->span + index * CENSUS_PAGE;
 	int rc = 0;
 
 	for (size_t i = 0; i < count && rc == 0; i++, page += CENSUS_PAGE) {
@@ -220,28 +218,10 @@ static int count_elements(struct jemalloc *j, const uint64_t *words, size_t coun
 	return rc;
 }
 
-/* Of a leaf only pages that are there: others are of no extent. */
 static int count_leaf(struct jemalloc *j, uint64_t leaf, uint64_t span, struct err *e)
 {
-	uint64_t words[ELEMENTS];
-	int rc = 0;
-
-	for (uint64_t at = leaf; at < leaf + LEAF_BYTES && rc == 0;) {
-		const uint64_t there = resident_pages_next(j->memory->pages, at);
-		at = there > at ? there : at; /* a leaf may begin within a page */
-		const uint64_t end = (at | (CENSUS_PAGE - 1)) + 1 < leaf + LEAF_BYTES ? (at | (CENSUS_PAGE - 1)) + 1
-		                                                                      : leaf + LEAF_BYTES;
-		if (at >= leaf + LEAF_BYTES)
-			break;
-		j->heap->over |= budget_work(&j->memory->budget, CENSUS_PAGE, ERR_IGNORED) < 0 ||
-		                 !census_memory_in_time(j->memory);
-		if (j->heap->over)
-			break;
-		if (census_memory_read(j->memory, at, words, end - at))
-			rc = count_elements(j, words, (end - at) / 8, span + (at - leaf) / 8 * CENSUS_PAGE, e);
-		at = end;
-	}
-	return rc;
+	j->span = span;
+	return other_heap_each_words(j->heap, j->memory, leaf, LEAF_BYTES, count_elements, j, e);
 }
 
 int jemalloc_take(struct other_heap *h, const struct maps *maps, struct census_memory *memory, struct extents *extents,

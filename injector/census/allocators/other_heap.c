@@ -67,6 +67,28 @@ void other_heap_remove(struct other_heap *h, uint64_t size, uint64_t blocks, uin
 	h->freed += there;
 }
 
+int other_heap_each_words(struct other_heap *h, struct census_memory *memory, uint64_t table, uint64_t bytes,
+                          other_heap_words_fn fn, void *context, struct err *e)
+{
+	uint64_t words[CENSUS_PAGE / 8];
+	int rc = 0;
+
+	for (uint64_t at = table; at < table + bytes && rc == 0;) {
+		const uint64_t there = resident_pages_next(memory->pages, at);
+		at = there > at ? there : at; /* a table may begin within a page */
+		if (at >= table + bytes)
+			break;
+		const uint64_t next = (at | (CENSUS_PAGE - 1)) + 1, end = next < table + bytes ? next : table + bytes;
+		h->over |= budget_work(&memory->budget, CENSUS_PAGE, ERR_IGNORED) < 0 || !census_memory_in_time(memory);
+		if (h->over)
+			break;
+		if (census_memory_read(memory, at, words, end - at))
+			rc = fn(context, words, (end - at) / 8, (at - table) / 8, e);
+		at = end;
+	}
+	return rc;
+}
+
 bool other_heap_is_private(const struct mapping *m)
 {
 	return (!m->path[0] || !strcmp(m->path, "[heap]")) && !m->shared &&

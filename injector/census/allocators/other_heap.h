@@ -53,6 +53,13 @@ void other_heap_add(struct other_heap *h, uint64_t size, uint64_t blocks, uint64
  * there are. */
 void other_heap_remove(struct other_heap *h, uint64_t size, uint64_t blocks, uint64_t there);
 
+/*
+ * Reads a table of words, of which pages that are not there are passed over: fn gets the words of each page, the first
+ * of which is number `index` of the table. It ends, with h->over, where the budget or the time does; else as fn does.
+ */
+typedef int (*other_heap_words_fn)(void *context, const uint64_t *words, size_t count, uint64_t index, struct err *e);
+int other_heap_each_words(struct other_heap *h, struct census_memory *memory, uint64_t table, uint64_t bytes,
+                          other_heap_words_fn fn, void *context, struct err *e) WARN_UNUSED;
 /* Anonymous memory without a name, or that of brk(2), to be read and written. */
 bool other_heap_is_private(const struct mapping *m);
 /* Are words behind this one, of a page, mostly 0? So they are in the root of a tree, but for heaps that fill it. */

@@ -67,6 +67,7 @@ struct tcmalloc {
 	uint64_t places[PLACES]; /* pages that may have blocks, evenly spread */
 	unsigned looks;
 	uint64_t until; /* spans were counted up to here */
+	uint64_t span;  /* of addresses, of the leaf that is counted: its begin */
 	unsigned cache_count;
 	uint64_t caches[CACHES_MAX];
 	uint64_t cached[TCMALLOC_CLASSES]; /* blocks in caches */
@@ -201,7 +202,6 @@ static bool find(void *context)
 
 static int count_span(struct tcmalloc *t, const struct tcmalloc_span *x, struct err *e)
 {
-	struct extent *last = t->extents->count ? &t->extents->list[t->extents->count - 1] : NULL;
 	const uint64_t there = resident_pages_sum(t->memory->pages, x->start, x->end);
 	const uint64_t live = x->blocks * x->block_bytes < there ? x->blocks * x->block_bytes : there;
 
@@ -210,17 +210,15 @@ static int count_span(struct tcmalloc *t, const struct tcmalloc_span *x, struct 
 		other_heap_add(t->heap, x->block_bytes, x->blocks, live, there - live);
 	else
 		t->heap->freed += there;
-	if (last && last->kind == REGION_ALLOCATOR && last->end == x->start) {
-		last->end = x->end;
-		return 0;
-	}
-	return extents_add(t->extents, &(struct extent){ x->start, x->end, REGION_ALLOCATOR, t->heap->name, 0 }, e);
+	return extents_extend(t->extents, &(struct extent){ x->start, x->end, REGION_ALLOCATOR, t->heap->name, 0 }, e);
 }
 
 /* A page of a leaf. Elements inside of a span are of it, or from before. */
-static int count_elements(struct tcmalloc *t, const uint64_t *words, size_t count, uint64_t page, struct err *e)
+static int count_elements(void *context, const uint64_t *words, size_t count, uint64_t index, struct err *e)
 {
+	struct tcmalloc *t = context;
 	struct tcmalloc_span x;
+	uint64_t page = t->span + index * TCMALLOC_PAGE;
 	int rc = 0;
 
 	for (size_t i = 0; i < count && rc == 0; i++, page += TCMALLOC_PAGE) {
@@ -234,27 +232,10 @@ static int count_elements(struct tcmalloc *t, const uint64_t *words, size_t coun
 	return rc;
 }
 
-static int count_leaf(struct tcmalloc *t, uint64_t leaf, uint64_t from, struct err *e)
+static int count_leaf(struct tcmalloc *t, uint64_t leaf, uint64_t span, struct err *e)
 {
-	uint64_t words[WORDS];
-	int rc = 0;
-
-	for (uint64_t at = leaf; at < leaf + LEAF_BYTES && rc == 0;) {
-		const uint64_t there = resident_pages_next(t->memory->pages, at);
-		at = there > at ? there : at; /* a leaf may begin within a page */
-		if (at >= leaf + LEAF_BYTES)
-			break;
-		const uint64_t next = (at | (CENSUS_PAGE - 1)) + 1;
-		const uint64_t end = next < leaf + LEAF_BYTES ? next : leaf + LEAF_BYTES;
-		t->heap->over |= budget_work(&t->memory->budget, CENSUS_PAGE, ERR_IGNORED) < 0 ||
-		                 !census_memory_in_time(t->memory);
-		if (t->heap->over)
-			break;
-		if (census_memory_read(t->memory, at, words, end - at))
-			rc = count_elements(t, words, (end - at) / 8, from + (at - leaf) / 8 * TCMALLOC_PAGE, e);
-		at = end;
-	}
-	return rc;
+	t->span = span;
+	return other_heap_each_words(t->heap, t->memory, leaf, LEAF_BYTES, count_elements, t, e);
 }
 
 /* Has each of its lists the size of its class? Then what is in them is noted. */

@@ -15,6 +15,16 @@ int extents_add(struct extents *x, const struct extent *extent, struct err *e)
 	return 0;
 }
 
+int extents_extend(struct extents *x, const struct extent *extent, struct err *e)
+{
+	struct extent *last = x->count ? &x->list[x->count - 1] : NULL;
+
+	if (!last || last->kind != extent->kind || last->end != extent->start)
+		return extents_add(x, extent, e);
+	last->end = extent->end;
+	return 0;
+}
+
 ORDER_BY(compare, struct extent, start);
 
 void extents_sort(struct extents *x)

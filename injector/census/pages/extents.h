@@ -22,6 +22,8 @@ struct extents {
 
 /* -ENOMEM. */
 int extents_add(struct extents *x, const struct extent *extent, struct err *e) WARN_UNUSED;
+/* As extents_add, but one of the same kind that begins where the one added last ends makes that one longer. */
+int extents_extend(struct extents *x, const struct extent *extent, struct err *e) WARN_UNUSED;
 /* Sorts; of two that overlap the one that begins first stays. */
 void extents_sort(struct extents *x);
 /* The first that ends above an address; count: none. After extents_sort. */
