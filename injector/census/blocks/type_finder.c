@@ -72,13 +72,19 @@ static int by_python(struct type_finder *f, const uint64_t *words, size_t count,
 	return rc;
 }
 
-static bool is_text(const uint8_t *data, size_t bytes)
+static bool is_pointer(const struct type_finder *f, uint64_t word)
+{
+	return word >> 16 && word >> 47 == 0 && glibc_heap_segment(&f->heap->glibc, word);
+}
+
+/* An address in the heap may look like six characters with their end. */
+static bool is_text(const struct type_finder *f, const uint8_t *data, size_t bytes, uint64_t first)
 {
 	size_t n = 0;
 
 	while (n < bytes && (isprint(data[n]) || isspace(data[n])))
 		n++;
-	return n >= LEAST_TEXT && (n == bytes || !data[n]);
+	return n >= LEAST_TEXT && (n == bytes || !data[n]) && (n >= sizeof first || !is_pointer(f, first));
 }
 
 static bool is_pointers(const struct type_finder *f, const uint64_t *words, size_t count)
@@ -87,7 +93,7 @@ static bool is_pointers(const struct type_finder *f, const uint64_t *words, size
 
 	for (size_t i = 0; i < count; i++) {
 		zeros += !words[i];
-		pointers += words[i] >> 16 && glibc_heap_segment(&f->heap->glibc, words[i]);
+		pointers += is_pointer(f, words[i]);
 	}
 	return pointers >= LEAST_POINTERS && (pointers + zeros) * 10 >= count * 9;
 }
@@ -99,7 +105,7 @@ static bool is_zeros(const uint8_t *data, size_t bytes)
 
 int type_finder_find(struct type_finder *f, const uint8_t *data, size_t have, uint32_t *found, struct err *e)
 {
-	uint64_t words[TYPE_LOOK_BYTES / 8];
+	uint64_t words[TYPE_LOOK_BYTES / 8] = { 0 };
 	uint32_t number = 0;
 	int rc = 0;
 
@@ -110,10 +116,10 @@ int type_finder_find(struct type_finder *f, const uint8_t *data, size_t have, ui
 	if (rc == 0 && !number && have >= 8 && type_name_may_be_vtable(f->memory, words[0]))
 		rc = by_word(f, words[0], type_name_of_vtable, TYPE_VTABLE, &number, e);
 	if (rc == 0 && !number) {
-		const char *content = is_zeros(data, have)              ? "zeros"
-		                      : is_text(data, have)             ? "text"
-		                      : is_pointers(f, words, have / 8) ? "pointers"
-		                                                        : NULL;
+		const char *content = is_zeros(data, have)               ? "zeros"
+		                      : is_text(f, data, have, words[0]) ? "text"
+		                      : is_pointers(f, words, have / 8)  ? "pointers"
+		                                                         : NULL;
 		rc = content ? number_of(f->types, TYPE_CONTENT, content, &number, e) : 0;
 	}
 	*found = number;

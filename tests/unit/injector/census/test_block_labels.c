@@ -15,6 +15,8 @@
 
 #define PAGE 4096u
 #define SECOND 1000000000ull
+#define ADDRESS 0x616161616120ull /* " aaaaa" */
+#define POINTERS 1024u            /* at this offset: eight of it, and one that other words follow */
 
 static struct target self;
 static struct target_memory memory;
@@ -34,6 +36,9 @@ static int set_up(void **state)
 	page = (uint64_t)(uintptr_t)at;
 	memset(at, 'x', 64);
 	at[256] = 1;
+	for (size_t i = 0; i < 9; i++)
+		((uint64_t *)(void *)(at + POINTERS))[i] = ADDRESS;
+	((uint64_t *)(void *)(at + POINTERS))[9] = 1;
 	memset(at + PAGE - 32, 'y', 32);
 	self = (struct target){ .pid = getpid(), .tid = getpid(), .pidfd = -1 };
 	assert_int_equal(resident_pages_add(&pages, &(struct page_run){ .start = page, .end = page + PAGE }, &e), 0);
@@ -85,6 +90,24 @@ static void test_blocks_get_their_types(void **state)
 	block_labels_free(l);
 }
 
+static void test_addresses_that_look_like_text_are_none(void **state)
+{
+	struct heap_segment segment = { .start = ADDRESS & -4096ull, .end = (ADDRESS | 4095) + 1 };
+	const struct census_heap has_it = { .glibc = { .segments = &segment, .segment_count = 1 } };
+	struct block_labels *l = block_labels_new();
+	struct err e;
+
+	(void)state;
+	assert_true(block_labels_add(l, page + POINTERS, 64) && block_labels_add(l, page + POINTERS + 64, 64));
+	assert_int_equal(block_labels_find_types(l, &has_it, &census, SECOND, &e), 0);
+	assert_string_equal(name_of(l, l->list[0].type), "3pointers");
+	assert_string_equal(name_of(l, l->list[1].type), "0not named");
+	l->list[1].type = 0;
+	assert_int_equal(block_labels_find_types(l, &heap, &census, SECOND, &e), 0);
+	assert_string_equal(name_of(l, l->list[1].type), "3text"); /* no heap is there */
+	block_labels_free(l);
+}
+
 static void test_time_and_room_have_an_end(void **state)
 {
 	struct block_labels *l = block_labels_new();
@@ -116,6 +139,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_blocks_get_their_types),
+		cmocka_unit_test(test_addresses_that_look_like_text_are_none),
 		cmocka_unit_test(test_time_and_room_have_an_end),
 	};
 
