@@ -40,11 +40,11 @@ def analyze_text(context, dump, *arguments):
     return result.stdout
 
 
-def until(context, session, what, condition):
+def until(context, session, what, condition, *options):
     """Reads the dump until the condition holds; returns the report."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
-        report = analyze(context, session.dump)
+        report = analyze(context, session.dump, *options)
         if condition(report):
             return report
         time.sleep(0.25)
