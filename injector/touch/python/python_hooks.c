@@ -22,14 +22,13 @@ static const struct {
 /* With PYTHON_OBJECTS_AUTO; false: text says why not. */
 static bool is_advisable(const struct session *s, char text[PYTHON_HOOKS_TEXT])
 {
-	static const char anyway[] = "--python-allocators on does it all the same";
 	const double limit = s->options.max_overhead;
 
 	if (limit > 0 && limit < PYTHON_HOOKS_OVERHEAD) {
 		snprintf(text, PYTHON_HOOKS_TEXT,
-		         OBJECTS " are not recorded: that may cost a program which makes nothing else up to %g %% of "
-		                 "its time, more than --max-overhead %g; %s",
-		         100 * PYTHON_HOOKS_OVERHEAD, 100 * limit, anyway);
+		         OBJECTS " are not recorded, as that may cost up to %g %% of the time: "
+		                 "--python-allocators on records them",
+		         100 * PYTHON_HOOKS_OVERHEAD);
 		return false;
 	}
 	return true;
