@@ -55,13 +55,13 @@ static void check_heap(struct census *c)
 		census_lost_is_unknown(c, "its heap is not one of glibc");
 	else if (h->lists_unknown || h->glibc.or_later)
 		census_lost_is_unknown(c, "the release of its glibc is not known");
+	else if (has_swapped(&c->pages))
+		census_lost_is_unknown(c, "a part of it is in swap, and stays there");
 	else if (h->over || h->foreign || h->lost_bytes)
 		census_lost_is_unknown(c, "%s",
 		                       h->over      ? "its heap was not walked to its end"
 		                       : h->foreign ? "others than malloc have parts of brk's heap"
 		                                    : "parts of its heap changed too often");
-	else if (has_swapped(&c->pages))
-		census_lost_is_unknown(c, "a part of it is in swap, and stays there");
 	else if (reach_roots_have_huge_pages(&c->maps))
 		census_lost_is_unknown(c, "it has huge pages of hugetlbfs, which are not read");
 	else if (reach_roots_unseen_shared(&c->maps, &c->pages, task_alive(c->target->pid)))

@@ -72,6 +72,7 @@ static void put_malloc(struct json *j, const struct census_heap *h)
 	json_unsigned(j, "arena_bytes_by_malloc", g->system_bytes);
 	json_unsigned(j, "arena_bytes_walked", g->walked_bytes);
 	json_unsigned(j, "lost_bytes", g->lost_bytes);
+	json_unsigned(j, "lost_bytes_not_resident", g->absent_bytes);
 	json_unsigned(j, "resyncs", g->resyncs);
 	json_unsigned(j, "contradictions", g->contradictions);
 	json_flag(j, "lists_unknown", g->lists_unknown);

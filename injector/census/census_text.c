@@ -104,7 +104,7 @@ static void describe(const struct census *c, const struct summary_row *r, char *
 static void put_head(const struct printing *p)
 {
 	const struct census *c = p->census;
-	char resident[SIZE_TEXT], gap[SIZE_TEXT], change[SIZE_TEXT + 1], line[256];
+	char resident[SIZE_TEXT], gap[SIZE_TEXT], swapped[SIZE_TEXT], change[SIZE_TEXT + 1], line[256];
 	const uint64_t missing = census_gap(c);
 
 	int n = snprintf(line, sizeof line, "%s (PID %d): %s resident, ", c->target->comm, c->target->pid,
@@ -112,6 +112,9 @@ static void put_head(const struct printing *p)
 	n += snprintf(line + n, sizeof line - (size_t)n,
 	              missing * 200 <= c->resident ? "all accounted for" : "VmRSS differs by %s",
 	              size_format((double)missing, gap));
+	if (c->swapped * 100 >= c->resident && c->swapped)
+		n += snprintf(line + n, sizeof line - (size_t)n, "; %s swapped",
+		              size_format((double)c->swapped, swapped));
 	if (p->view->before)
 		snprintf(line + n, sizeof line - (size_t)n, "; %s/min",
 		         size_format_change(census_growth(c, p->view->before), change));
@@ -274,7 +277,8 @@ static void put_trust(const struct printing *p)
 	}
 	printf("Trust: counted while it ran");
 	if (g->lost_bytes)
-		printf(", but for %s", size_format((double)g->lost_bytes, lost));
+		printf(", but for %s%s", size_format((double)g->lost_bytes, lost),
+		       g->absent_bytes > g->lost_bytes / 2 ? ", most of it in swap" : "");
 	if (g->glibc.counts_mapped)
 		printf("; mapped blocks %" PRIu64 "/%" PRIu64, c->heap.mapped_count, g->glibc.mapped_count);
 	if (g->contradictions)

@@ -90,7 +90,7 @@ static bool chunks_follow(struct walk *w, uint64_t at, unsigned count)
 	return true;
 }
 
-/* Reads again from earlier chunks on. The place to go on from; 0: there is none. */
+/* Reads again from earlier chunks on, up to the last gap. The place to go on from; 0: there is none. */
 static uint64_t rewind_to(struct walk *w, uint64_t at)
 {
 	uint64_t from = at;
@@ -98,6 +98,8 @@ static uint64_t rewind_to(struct walk *w, uint64_t at)
 	for (unsigned back = 0; back <= BACK_CHUNKS && from && w->rewinds < REWINDS_MAX; back = back ? 2 * back : 1) {
 		for (unsigned i = back ? (back + 1) / 2 : 0; i && from; i--)
 			from = heap_marks_previous(&w->segment->marks, from);
+		if (glibc_heap_is_gap(w->heap, from))
+			return 0;
 		for (unsigned i = 0; from && i < ATTEMPTS; i++) {
 			w->rewinds++;
 			if (!read_window(w, from,
@@ -128,17 +130,31 @@ static uint64_t skip_from(struct walk *w, uint64_t at)
 	return w->segment->end;
 }
 
-static uint64_t resync(struct walk *w, uint64_t at)
+static int add_gap(struct walk *w, uint64_t start, uint64_t end, struct err *e)
 {
+	struct glibc_heap *h = w->heap;
+
+	if (!grow_list(h->gaps, h->gap_count))
+		return err_set(e, ENOMEM, "no memory for what of its heap is not known");
+	h->gaps[h->gap_count++] = (struct heap_gap){ start, end };
+	h->lost_bytes += end - start;
+	h->absent_bytes += end - start - resident_pages_sum(w->memory->pages, start, end);
+	heap_marks_begin(&w->segment->marks, start, true);
+	return 0;
+}
+
+static int resync(struct walk *w, uint64_t *from, struct err *e)
+{
+	const uint64_t at = *from;
+
 	w->heap->resyncs++;
-	uint64_t from = rewind_to(w, at);
-	if (from) {
-		heap_marks_clear(&w->segment->marks, from, at);
-		return from;
+	*from = rewind_to(w, at);
+	if (*from) {
+		heap_marks_clear(&w->segment->marks, *from, at);
+		return 0;
 	}
-	from = w->heap->over ? w->segment->end : skip_from(w, at);
-	w->heap->lost_bytes += from - at;
-	return from;
+	*from = w->heap->over ? w->segment->end : skip_from(w, at);
+	return add_gap(w, at, *from, e);
 }
 
 /* It closes an older heap of an arena. In brk's heap what another caller of brk has comes after it. */
@@ -188,7 +204,7 @@ static int walk_all(struct walk *w, struct err *e)
 			continue;
 		}
 		if (!size) {
-			at = is_top(w, at) ? at : resync(w, at);
+			rc = is_top(w, at) ? 0 : resync(w, &at, e);
 			continue;
 		}
 		if (at + size == s->end) /* the top, which moves */

@@ -5,7 +5,7 @@
  * The process runs meanwhile, so a chunk may be split or merged between its header and that of the next one. Memory is
  * read a window at a time, shortly before it is walked. Where a header cannot be one, the window is read again, from
  * earlier and earlier chunks on; where that does not help, the next place is taken from which eight chunks follow each
- * other, and what is skipped is counted as lost.
+ * other, and what is skipped is a gap. So is what is in swap, which is not read.
  */
 #pragma once
 

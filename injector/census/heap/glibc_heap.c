@@ -116,6 +116,7 @@ void glibc_heap_free(struct glibc_heap *h)
 	free(h->segments);
 	free(h->arenas);
 	free(h->tcaches);
+	free(h->gaps);
 	*h = (struct glibc_heap){ 0 };
 }
 
@@ -124,6 +125,13 @@ struct heap_segment *glibc_heap_segment(const struct glibc_heap *h, uint64_t add
 	const size_t i = SORTED_UP_TO(h->segments, h->segment_count, start, address);
 
 	return i && address < h->segments[i - 1].end ? &h->segments[i - 1] : NULL;
+}
+
+bool glibc_heap_is_gap(const struct glibc_heap *h, uint64_t chunk)
+{
+	const size_t i = SORTED_UP_TO(h->gaps, h->gap_count, start, chunk);
+
+	return i && h->gaps[i - 1].start == chunk;
 }
 
 uint64_t heap_segment_chunk_end(const struct heap_segment *s, uint64_t chunk)

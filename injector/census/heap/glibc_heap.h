@@ -17,6 +17,11 @@ struct heap_segment {
 	struct heap_marks marks;
 };
 
+/* Where no chunks were found between chunks: for the marks it is a free one. What of it is there counts as live. */
+struct heap_gap {
+	uint64_t start, end;
+};
+
 struct chunk_list {
 	uint64_t blocks, bytes;
 };
@@ -32,11 +37,13 @@ struct glibc_heap {
 	uint64_t system_bytes, walked_bytes; /* what the arenas count, and what was walked */
 	struct chunk_list fast, cached;      /* in fastbins, in tcaches */
 	uint64_t resyncs;                    /* places where the process changed what was being read */
-	uint64_t lost_bytes;                 /* of them: not known, counted as part of the chunk before */
-	uint64_t contradictions;             /* lists that led to no live chunk of their size */
-	bool lists_unknown;                  /* the release is not known: what is in them counts as live */
-	bool over;                           /* the budget is used up: what is not walked counts as live */
-	uint64_t cache_key;                  /* second word of what is in a tcache, from 2.34 on; 0: not known */
+	struct heap_gap *gaps;               /* of them, by address */
+	size_t gap_count;
+	uint64_t lost_bytes, absent_bytes; /* in gaps; the part of that which is not there: it is in swap */
+	uint64_t contradictions;           /* lists that led to no live chunk of their size */
+	bool lists_unknown;                /* the release is not known: what is in them counts as live */
+	bool over;                         /* the budget is used up: what is not walked counts as live */
+	uint64_t cache_key;                /* second word of what is in a tcache, from 2.34 on; 0: not known */
 	uint64_t cache_key_votes;
 	bool foreign;            /* somebody else has taken parts of brk's heap, which are in no chunk */
 	uint64_t again_until_ns; /* lists are followed again, until then at most; 0: for the first time */
@@ -55,5 +62,7 @@ void glibc_heap_free(struct glibc_heap *h);
 
 /* The segment that holds an address, or NULL. */
 struct heap_segment *glibc_heap_segment(const struct glibc_heap *h, uint64_t address);
+/* Is this chunk, which is free by its marks, a gap? */
+bool glibc_heap_is_gap(const struct glibc_heap *h, uint64_t chunk);
 /* Where the chunk ends that begins there. */
 uint64_t heap_segment_chunk_end(const struct heap_segment *s, uint64_t chunk);

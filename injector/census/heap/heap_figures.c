@@ -77,7 +77,7 @@ void heap_figures_trim(struct heap_figures *f, const struct glibc_heap *h, const
 		/* Chunks in fastbins are merged with their free neighbours, and with the top. */
 		for (uint64_t at = heap_marks_next(&s->marks, s->start); at < s->top;
 		     at = heap_segment_chunk_end(s, at)) {
-			const bool is_free = heap_marks_is_free(&s->marks, at);
+			const bool is_free = heap_marks_is_free(&s->marks, at) && !glibc_heap_is_gap(h, at);
 			if (!is_free && start)
 				f->trim += trimmed(s, pages, start, at);
 			start = !is_free ? 0 : start ? start : at;
@@ -96,6 +96,7 @@ void heap_figures_trim(struct heap_figures *f, const struct glibc_heap *h, const
 
 struct counting {
 	struct heap_figures *figures;
+	const struct glibc_heap *heap;
 	const struct heap_segment *segment;
 	uint64_t first; /* page */
 	size_t page_count;
@@ -164,9 +165,12 @@ static void count_segment(struct counting *c, const struct resident_pages *pages
 	count_live(c, page_floor(s->start), s->start); /* the arena itself */
 	for (unsigned pass = 0; pass < 2; pass++) {
 		for (uint64_t at = heap_marks_next(&s->marks, s->start), end; at < s->top; at = end) {
+			const bool is_free = heap_marks_is_free(&s->marks, at);
 			end = heap_segment_chunk_end(s, at);
-			if (!heap_marks_is_free(&s->marks, at))
+			if (!is_free)
 				(pass ? count_size : count_live)(c, at, end);
+			else if (!pass && glibc_heap_is_gap(c->heap, at))
+				count_live(c, at, end);
 		}
 		if (!pass)
 			count_pages(c);
@@ -179,7 +183,7 @@ int heap_figures_add(struct heap_figures *f, const struct glibc_heap *h, const s
 {
 	for (size_t i = 0; i < h->segment_count; i++) {
 		const struct heap_segment *s = &h->segments[i];
-		struct counting c = { .figures = f, .segment = s, .first = s->start / CENSUS_PAGE };
+		struct counting c = { .figures = f, .heap = h, .segment = s, .first = s->start / CENSUS_PAGE };
 		c.page_count = (size_t)(page_ceiling(s->end) / CENSUS_PAGE - c.first);
 		c.live = calloc(c.page_count, sizeof *c.live);
 		if (!c.live)
