@@ -46,6 +46,7 @@ void reach_close(struct reach *r)
 	block_space_close(&r->blocks);
 	free(r->queue);
 	free(r->roots);
+	free(r->odd);
 	free(r->cache);
 	*r = (struct reach){ 0 };
 }
@@ -141,13 +142,34 @@ void reach_word(struct reach *r, uint64_t word, uint64_t address)
 		r->over = true;
 }
 
+static bool put_off(struct reach *r, uint64_t word, uint64_t address)
+{
+	if (!r->puts_off || r->in_block || (address % sizeof word == 0 && (word & POINTER_MASK) == word))
+		return false;
+	if (!grow_list(r->odd, r->odd_count))
+		r->over = true;
+	else
+		r->odd[r->odd_count++] = (struct odd_word){ word, address };
+	return true;
+}
+
+void reach_odd_words(struct reach *r)
+{
+	r->puts_off = false;
+	for (size_t i = 0; i < r->odd_count && !r->over; i++)
+		reach_word(r, r->odd[i].word, r->odd[i].address);
+	free(r->odd);
+	r->odd = NULL;
+	r->odd_count = 0;
+}
+
 static void look_at_words(struct reach *r, const uint8_t *data, size_t bytes, unsigned every, uint64_t address)
 {
 	uint64_t word;
 
 	for (size_t at = 0; at + sizeof word <= bytes; at += every) {
 		memcpy(&word, data + at, sizeof word);
-		if (block_space_near(&r->blocks, word & POINTER_MASK))
+		if (block_space_near(&r->blocks, word & POINTER_MASK) && !put_off(r, word, address + at))
 			reach_word(r, word, address + at);
 	}
 }

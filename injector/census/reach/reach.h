@@ -19,6 +19,12 @@
 #include "census/pages/page_sums.h"
 #include "census/reach/block_space.h"
 
+/* A word at no multiple of eight bytes, or with more than an address in it: more often than others it only looks as if
+ * it led to a block, so that it does if nothing else leads there. */
+struct odd_word {
+	uint64_t word, address;
+};
+
 /*
  * A block that was reached, and by what: the number in the queue of the block that led to it, or, of one that a word
  * elsewhere led to, REACHED_BY_ROOT and the number of that word's address. Children come after their parents.
@@ -46,6 +52,9 @@ struct reach {
 	size_t queued, looked; /* what is from looked on is still to be looked at */
 	uint64_t *roots;       /* addresses of words that led to blocks */
 	size_t root_count;
+	struct odd_word *odd; /* that may lead to blocks, put off until all others were looked at */
+	size_t odd_count;
+	bool puts_off;
 	bool in_block;           /* what is looked at is the block before queue[looked] */
 	uint64_t ahead_until;    /* what is before that is wanted soon: pages may be read together */
 	uint64_t give_up_ns;     /* CLOCK_MONOTONIC */
@@ -60,6 +69,8 @@ struct reach {
 void reach_word(struct reach *r, uint64_t word, uint64_t address);
 /* All words of a range that is there; every: how many bytes they are apart. */
 void reach_range(struct reach *r, uint64_t start, uint64_t end, unsigned every);
+/* What was put off, from now on at once. */
+void reach_odd_words(struct reach *r);
 /* Looks at all blocks that were reached. */
 void reach_drain(struct reach *r);
 /* Of the blocks that begin in a range, and were not reached: those in tcaches are free. */

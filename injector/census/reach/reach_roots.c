@@ -114,10 +114,13 @@ static enum pass pass_of(const struct reach *r, const struct mapping *m, const s
 
 void reach_look(struct reach *r, const struct mapping *libc, bool with_stacks)
 {
+	r->puts_off = true;
 	for (enum pass pass = PASS_DATA; pass <= (with_stacks ? PASS_STACKS : PASS_OTHER); pass++) {
 		for (size_t i = 0; i < r->maps->count; i++)
 			if (pass_of(r, &r->maps->list[i], libc) == pass)
 				look_at_mapping(r, &r->maps->list[i]);
 		reach_drain(r);
 	}
+	reach_odd_words(r);
+	reach_drain(r);
 }
