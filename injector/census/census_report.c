@@ -100,6 +100,7 @@ static void put_other(struct json *j, const struct other_heap *h)
 	json_unsigned(j, "live_bytes", h->live_bytes);
 	json_unsigned(j, "live_resident", h->live);
 	json_unsigned(j, "freed_resident", h->freed);
+	json_unsigned(j, "in_caches", h->cached_bytes);
 	json_unsigned(j, "lost_bytes", h->lost_bytes);
 	json_flag(j, "given_up", h->over);
 	json_array(j, "sizes");

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "census/allocators/jemalloc_caches.h"
+
 #define LEAF_PAGES (1u << 18) /* elements of a leaf, and of the root */
 #define LEAF_BYTES (8ull * LEAF_PAGES)
 #define LEAF_SPAN ((uint64_t)LEAF_PAGES * CENSUS_PAGE)
@@ -25,7 +27,7 @@ struct jemalloc_element jemalloc_element_of(uint64_t word)
 }
 
 /* sc.c: 8, then groups of four, each twice as far apart as those of the group before. */
-static uint64_t class_bytes(unsigned size_class)
+uint64_t jemalloc_class_bytes(unsigned size_class)
 {
 	const unsigned group = (size_class - 1) / 4, step = (size_class - 1) % 4;
 
@@ -53,7 +55,7 @@ bool jemalloc_extent_of(struct jemalloc_extent *x, const struct jemalloc_element
 		return true;
 	if (size_class >= SIZE_CLASSES_JEMALLOC)
 		return false;
-	x->block_bytes = class_bytes(size_class);
+	x->block_bytes = jemalloc_class_bytes(size_class);
 	x->room = slab ? bytes / x->block_bytes : 1;
 	x->blocks = slab ? x->room - free : 1;
 	return x->block_bytes <= bytes && (!slab || free <= x->room);
@@ -243,5 +245,8 @@ int jemalloc_take(struct other_heap *h, const struct maps *maps, struct census_m
 		if (leaf && leaf % 64 == 0 && leaf >> 47 == 0)
 			rc = count_leaf(&j, leaf, (at - j.root) / 8 * LEAF_SPAN, e);
 	}
+	extents_sort(extents);
+	if (rc == 0)
+		jemalloc_caches_take(h, maps, memory, extents);
 	return rc;
 }

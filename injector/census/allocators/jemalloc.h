@@ -33,6 +33,9 @@ struct jemalloc_extent {
 /* The extent by the first words of its edata_t; false: they do not agree with the element. */
 bool jemalloc_extent_of(struct jemalloc_extent *x, const struct jemalloc_element *element, const uint64_t words[3]);
 
+/* Of the blocks of a size class. */
+uint64_t jemalloc_class_bytes(unsigned size_class);
+
 /* Leaves *h as it is where there is none that can be proved. -ENOMEM. */
 int jemalloc_take(struct other_heap *h, const struct maps *maps, struct census_memory *memory, struct extents *extents,
                   struct err *e) WARN_UNUSED;

@@ -67,6 +67,14 @@ void other_heap_remove(struct other_heap *h, uint64_t size, uint64_t blocks, uin
 	h->freed += there;
 }
 
+void other_heap_remove_cached(struct other_heap *h, uint64_t size, uint64_t blocks)
+{
+	const uint64_t before = h->live_bytes;
+
+	other_heap_remove(h, size, blocks, blocks * size);
+	h->cached_bytes += before - h->live_bytes;
+}
+
 int other_heap_each_words(struct other_heap *h, struct census_memory *memory, uint64_t table, uint64_t bytes,
                           other_heap_words_fn fn, void *context, struct err *e)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Allocators beside glibc's malloc, told by the structures that they keep of their memory. A layout is believed where
- * what stands in one place agrees with what stands in another throughout; else nothing is said of the memory. What the
- * caches of threads hold counts as live, where they are not read (tcmalloc.h).
+ * what stands in one place agrees with what stands in another throughout; else nothing is said of the memory.
  *
  * The words are the target's: a process that forges them is told what it has made up, within the budget for reading.
  */
@@ -24,10 +23,11 @@ struct other_heap {
 	const char *name;    /* "jemalloc"; NULL: none was found */
 	const char *release; /* whose layout was proved: "5.3" */
 	uint64_t live_blocks, live_bytes;
-	uint64_t live, freed; /* resident bytes */
-	uint64_t lost_bytes;  /* changed while they were read: in neither */
-	bool over;            /* the budget is used up: there may be more */
-	unsigned size_count;  /* further sizes are in the sums only */
+	uint64_t live, freed;  /* resident bytes */
+	uint64_t cached_bytes; /* of freed blocks, there or not: in caches of threads, and central ones */
+	uint64_t lost_bytes;   /* changed while they were read: in neither */
+	bool over;             /* the budget is used up: there may be more */
+	unsigned size_count;   /* further sizes are in the sums only */
 	struct other_size sizes[OTHER_SIZES];
 };
 
@@ -52,6 +52,8 @@ void other_heap_add(struct other_heap *h, uint64_t size, uint64_t blocks, uint64
 /* Takes blocks away that were added as live and are free, and so many bytes of them that are there, but not more than
  * there are. */
 void other_heap_remove(struct other_heap *h, uint64_t size, uint64_t blocks, uint64_t there);
+/* The same of blocks that are in caches. */
+void other_heap_remove_cached(struct other_heap *h, uint64_t size, uint64_t blocks);
 
 /*
  * Reads a table of words, of which pages that are not there are passed over: fn gets the words of each page, the first

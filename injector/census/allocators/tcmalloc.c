@@ -291,7 +291,7 @@ static void take_cached(struct tcmalloc *t)
 		const uint64_t rows =
 			(uint32_t)census_memory_word(t->memory, t->central + i * CENTRAL_BYTES + CENTRAL_ROWS);
 		const uint64_t blocks = t->cached[i] + rows * (uint32_t)t->map.move[i];
-		other_heap_remove(t->heap, bytes, blocks, blocks * bytes);
+		other_heap_remove_cached(t->heap, bytes, blocks);
 	}
 }
 

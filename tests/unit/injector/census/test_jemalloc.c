@@ -4,10 +4,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "census/allocators/jemalloc.h"
+#include "census/allocators/jemalloc_caches.h"
 
 #define PAGE 4096ull
 #define ADDRESS 0x7f0012345000ull
@@ -71,11 +73,53 @@ static void test_jemalloc_believes_no_lies(void **state)
 	assert_false(agree(&x, element(5, 0, 1), bits(5, 0, 1, 0), 1ull << 48));
 }
 
+#define BINS 40u
+#define STACK 0x7f0022220100ull
+
+/* The stacks of a cache follow each other; of the first one 16 bits overflow. */
+static void fill_cache(uint64_t words[JEMALLOC_BIN_WORDS * (BINS + 1)])
+{
+	uint64_t at = STACK - 0x110;
+
+	memset(words, 0xff, 8ul * JEMALLOC_BIN_WORDS * (BINS + 1));
+	for (uint64_t i = 0; i < BINS; i++) {
+		uint64_t *bin = words + JEMALLOC_BIN_WORDS * i;
+		const uint64_t full = at, empty = at + 8 * (20 + i);
+		bin[0] = empty - 8 * (i % 20);
+		bin[1] = 1000;
+		bin[2] = (bin[0] & 0xffff) | (full & 0xffff) << 16 | (empty & 0xffff) << 32;
+		at = empty;
+	}
+}
+
+static void test_jemalloc_knows_caches(void **state)
+{
+	uint64_t words[JEMALLOC_BIN_WORDS * (BINS + 1)];
+	uint32_t blocks[JEMALLOC_BINS_MOST];
+	const size_t count = sizeof words / sizeof *words;
+
+	(void)state;
+	fill_cache(words);
+	assert_int_equal(jemalloc_caches_read(words, count, blocks), BINS);
+	for (unsigned i = 0; i < BINS; i++)
+		assert_int_equal(blocks[i], i % 20);
+	assert_int_equal(jemalloc_caches_read(words, JEMALLOC_BIN_WORDS * JEMALLOC_BINS_LEAST, blocks),
+	                 JEMALLOC_BINS_LEAST);
+	assert_int_equal(jemalloc_caches_read(words, JEMALLOC_BIN_WORDS * JEMALLOC_BINS_LEAST - 1, blocks), 0);
+	words[JEMALLOC_BIN_WORDS * 35] += 8; /* a block fewer */
+	assert_int_equal(jemalloc_caches_read(words, count, blocks), BINS);
+	words[JEMALLOC_BIN_WORDS * 35] += 1ull << 16; /* a stack elsewhere */
+	assert_int_equal(jemalloc_caches_read(words, count, blocks), 0);
+	memset(words, 0, sizeof words);
+	assert_int_equal(jemalloc_caches_read(words, count, blocks), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_jemalloc_reads_slabs_and_large_blocks),
 		cmocka_unit_test(test_jemalloc_believes_no_lies),
+		cmocka_unit_test(test_jemalloc_knows_caches),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
