@@ -8,6 +8,8 @@
 #include "census/blocks/type_finder.h"
 
 #define WINDOW_BYTES (1u << 20)
+#define CHUNK_HEADER 16u
+#define CHUNK_LEAST 32u
 
 struct looking {
 	struct block_types *types;
@@ -121,16 +123,47 @@ static int look_at_pool(struct looking *l, uint64_t at, uint64_t size, struct er
 	return rc;
 }
 
+/*
+ * Where the block of a mapping begins: behind its header, or, if memalign() has made it, behind another one that says
+ * how far from the first it is (malloc/malloc.c, _int_memalign). Between them nothing was written.
+ */
+static uint64_t mapped_block(struct looking *l, const struct extent *x)
+{
+	const uint64_t first = x->start + CHUNK_HEADER, bytes = x->end - x->start;
+	uint64_t header[2];
+
+	if (census_memory_word(l->memory, first) || census_memory_word(l->memory, first + 8))
+		return first;
+	for (uint64_t alignment = 2 * CHUNK_LEAST; alignment < bytes; alignment *= 2) {
+		uint64_t block = (first + alignment - 1) / alignment * alignment;
+		block += block - first < CHUNK_LEAST ? alignment : 0;
+		const uint64_t lead = block - first;
+		if (lead + CHUNK_HEADER < bytes &&
+		    census_memory_read(l->memory, block - CHUNK_HEADER, header, sizeof header) &&
+		    header[0] - lead <= 1 && x->end - block - (header[1] & ~7ull) + CHUNK_HEADER <= CHUNK_HEADER)
+			return block;
+	}
+	return first;
+}
+
+static int look_at_mapped(struct looking *l, const struct extent *x, struct err *e)
+{
+	uint8_t first[TYPE_LOOK_BYTES];
+	const uint64_t block = mapped_block(l, x);
+	const size_t have = x->end - block < sizeof first ? x->end - block : sizeof first;
+
+	if (!is_wanted(l, x->start + CHUNK_HEADER) || !census_memory_read(l->memory, block, first, have))
+		return 0;
+	return add_block(l, first, have, x->end - block, e);
+}
+
 static int look_at_extent(struct looking *l, const struct extent *x, struct err *e)
 {
 	const uint64_t size = l->heap->pools.pool_bytes;
-	uint8_t first[16 + TYPE_LOOK_BYTES];
 	int rc = 0;
 
 	if (x->kind == REGION_MAPPED) /* one block each: a window would be read for nothing */
-		return is_wanted(l, x->start + 16) && census_memory_read(l->memory, x->start, first, sizeof first)
-		               ? add_block(l, first + 16, sizeof first - 16, x->end - x->start - 16, e)
-		               : 0;
+		return look_at_mapped(l, x, e);
 	for (uint64_t at = x->start;
 	     x->kind == REGION_PYTHON && !l->wanted && at + size <= x->end && rc == 0 && !l->types->over; at += size) {
 		if (at + size > l->window_end) /* whole pools */

@@ -364,6 +364,19 @@ def census_by_type(context):
 
 
 @case()
+def census_of_aligned_blocks(context):
+    """Blocks of memalign() with mappings of their own: where they begin is at another place than behind the first header."""
+    victim = Victim(context, "memory_kinds")
+    victim.send("aligned 32")
+    victim.wait(r"^DONE$")
+    census = json.loads(take(context, victim.pid, "--json"))
+    assert census["malloc"]["mapped_blocks"] == 32, census["malloc"]
+    (text,) = [row for row in census["types"] if row["name"] == "text"]
+    assert text["blocks"] == 32 and 32 * MIB <= text["bytes"] <= 40 * MIB, text  # with what malloc leaves behind them
+    victim.finish_by_stdin()
+
+
+@case()
 def census_files_show_growth(context):
     """Two files of one process: the blocks that came between them, exactly."""
     victim = Victim(context, "heap_types")

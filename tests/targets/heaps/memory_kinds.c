@@ -10,6 +10,7 @@
  *     stacks N       threads that have used a MiB of their stacks each, and sleep
  *     untouched MIB  one block, of which nothing is touched
  *     emptied MIB    one block, which is written, and its pages given back
+ *     aligned MIB    text in blocks of a MiB, at multiples of 64, 128, … bytes, up to 2 MiB
  *     mappings N     of a page each, which the kernel cannot merge
  *     execute        cat, which goes on with stdin and stdout
  */
@@ -122,6 +123,15 @@ static void make_emptied(size_t bytes)
 		victim_wrong("nothing given back");
 }
 
+static void make_aligned(size_t mib)
+{
+	for (size_t i = 0, alignment = 64; i < mib; i++, alignment = alignment < 2 << 20 ? 2 * alignment : 64)
+		if (posix_memalign(&blocks[kept], alignment, 1 << 20) != 0)
+			victim_wrong("no memory");
+		else
+			memset(blocks[kept++], 'x', 1 << 20);
+}
+
 static void make_mappings(size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -151,6 +161,8 @@ static void do_line(const char *line)
 		blocks[kept++] = malloc(n << 20);
 	else if (sscanf(line, "emptied %zu", &n) == 1)
 		make_emptied(n << 20);
+	else if (sscanf(line, "aligned %zu", &n) == 1)
+		make_aligned(n);
 	else if (sscanf(line, "mappings %zu", &n) == 1)
 		make_mappings(n);
 	else if (!strcmp(line, "execute"))
