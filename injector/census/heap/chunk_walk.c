@@ -12,12 +12,13 @@
 #define WINDOW_BYTES_AGAIN (2 * CENSUS_PAGE)
 #define CLOCK_EVERY 1024u /* chunks */
 #define LEAST_CHUNK 32u
-#define PROOF_CHUNKS 8u    /* that follow each other where a walk goes on after a gap */
-#define BACK_CHUNKS 256u   /* how far it goes back */
-#define FENCE_BYTES 64u    /* of a heap are behind it at most */
-#define ATTEMPTS 3u        /* at each */
-#define REWIND_BYTES 8192u /* a short read has less time to change */
-#define REWINDS_MAX 10000u /* in one segment: the process could go on for ever */
+#define PROOF_CHUNKS 8u     /* that follow each other where a walk goes on after a gap */
+#define BACK_CHUNKS 256u    /* how far it goes back */
+#define FENCE_BYTES 64u     /* of a heap are behind it at most */
+#define ATTEMPTS 3u         /* at each */
+#define REWIND_BYTES 8192u  /* a short read has less time to change */
+#define GAPS_MAX (1u << 20) /* 16 MiB: what is behind them is one more */
+#define REWINDS_MAX 10000u  /* in one segment: the process could go on for ever */
 
 /* Flags in the size of a chunk. */
 #define PREVIOUS_IN_USE 1u
@@ -153,6 +154,7 @@ static int resync(struct walk *w, uint64_t *from, struct err *e)
 		heap_marks_clear(&w->segment->marks, *from, at);
 		return 0;
 	}
+	w->heap->over |= w->heap->gap_count >= GAPS_MAX;
 	*from = w->heap->over ? w->segment->end : skip_from(w, at);
 	return add_gap(w, at, *from, e);
 }
