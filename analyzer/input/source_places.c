@@ -156,7 +156,9 @@ const struct location *source_places_find(const struct images *images, uint64_t 
 
 const char *source_places_jdk(const struct images *images, uint64_t place)
 {
-	static const char *const jdk[] = { "java.", "javax.", "jdk.", "sun.", "com.sun." };
+	static const char *const jdk[] = {
+		"java.", "javax.", "jdk.", "sun.", "com.sun.", "io.netty.buffer", "io.netty.util.internal"
+	};
 	const char *package = images->list[PLACE_IMAGE(place)].path;
 
 	if (source_places_language(images, place) != IMAGE_JAVA)

@@ -53,6 +53,6 @@ const char *source_places_short(const struct source_places *places, const char *
 enum image_language source_places_language(const struct images *images, uint64_t place);
 /* What is at such a place; NULL: it is a native one. */
 const struct location *source_places_find(const struct images *images, uint64_t place);
-/* The package of a place of the JDK, whose lines say little; NULL: it is none. */
+/* The package of a place of the JDK, or of Netty's own allocator, whose lines say little; NULL: it is none. */
 const char *source_places_jdk(const struct images *images, uint64_t place);
 bool source_places_have(const struct images *images, uint64_t place);

@@ -74,6 +74,28 @@ static uint32_t count_wrappers(const struct stack_maker *m, const struct dump_st
 
 /* ---- Java ---- */
 
+/* Of C1 and of C2, which take a method to be compiled. */
+static bool is_compiler(const struct stack_maker *m, uint64_t place)
+{
+	size_t count;
+
+	if (!is_hotspot(m->images, place))
+		return false;
+	const struct location *list = symbols_find(m->symbols, place, &count);
+	const char *function = list[count - 1].function;
+	return function &&
+	       (begins(function, "Compiler::compile_method") || begins(function, "C2Compiler::compile_method"));
+}
+
+/* How many of the first frames are what a compiler of HotSpot calls: a hundred stacks of its tables say one thing. */
+static uint32_t count_compiler(const struct stack_maker *m, const struct dump_stack_copy *copy, uint32_t first)
+{
+	for (uint32_t i = first; m->symbols && !m->native && i < copy->stack.frame_count; i++)
+		if (is_compiler(m, images_place(m->modules, copy->frames[i])))
+			return i;
+	return first;
+}
+
 static void add(struct stack_places *places, uint64_t place)
 {
 	if (places->count < STACK_PLACES_MAX)
@@ -229,7 +251,7 @@ void stack_places_make(struct stack_maker *m, const struct dump_stack_copy *copy
 		make_java(m, copy, first, shown, places);
 		places->flags |= copy->stack.flags & (DUMP_STACK_TRUNCATED | DUMP_STACK_DEEP);
 	} else {
-		make_native(m, copy, first, places);
+		make_native(m, copy, count_compiler(m, copy, first), places);
 	}
 	places->java_complete &= places->java && !places->flags;
 }

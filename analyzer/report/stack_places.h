@@ -6,7 +6,9 @@
  * Frames of Java are one place for each method, the inlined ones too (java_places.h). A stack with them is shown as a
  * person thinks of it who writes Java: unless native frames are asked for, HotSpot's own are left out, but for the one
  * that Java code has called at the inner end, with the JDK's internal ones, and what is outside of the outermost Java
- * frame if it is nothing but HotSpot and the C library. Libraries that Java code has called stay.
+ * frame if it is nothing but HotSpot and the C library. Libraries that Java code has called stay. Of a stack of
+ * HotSpot's compilers what is inside of Compiler::compile_method() or C2Compiler::compile_method() is left out, too,
+ * where functions have names.
  *
  * A stack with Python frames is shown as a person thinks of it who writes Python: unless native frames are asked for,
  * those of the interpreter itself (its program and libpython, wherever they stand) are left out, and so is what is

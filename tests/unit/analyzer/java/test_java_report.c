@@ -163,6 +163,33 @@ static void test_text_names_packages_of_the_jdk_and_lines_of_others(void **state
 	dump_builder_done(&b);
 }
 
+/* Netty's buffers are asked for through a dozen methods of its allocator, which say as little as those of the JDK. */
+static void test_nettys_allocator_is_not_who_holds(void **state)
+{
+	static const struct {
+		const char *package;
+		bool library;
+	} known[] = { { "io.netty.buffer", true },
+		      { "io.netty.util.internal", true },
+		      { "io.netty.handler.codec", false },
+		      { "io.nettyx.buffer", false },
+		      { "java.nio", true },
+		      { "com.sun.net.httpserver", true },
+		      { "com.sunny", false },
+		      { "javassist", false } };
+	struct dump_builder b;
+	struct report r;
+
+	(void)state;
+	make_hotspot(&b, &r, (struct report_options){ .symbols = false });
+	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+		uint64_t place = source_places_add_java(&r.images, known[i].package, "A.b", "A.java", 3);
+		assert_int_equal(source_places_jdk(&r.images, place) != NULL, known[i].library);
+	}
+	report_done(&r);
+	dump_builder_done(&b);
+}
+
 /* Then the first sentence says who allocates, and the last line how to see it. */
 static void test_where_nothing_is_live_it_is_said_who_allocates(void **state)
 {
@@ -281,6 +308,7 @@ int main(void)
 		cmocka_unit_test(test_interpreted_frames_that_nobody_looks_after_have_no_names),
 		cmocka_unit_test(test_text_names_packages_of_the_jdk_and_lines_of_others),
 		cmocka_unit_test(test_where_nothing_is_live_it_is_said_who_allocates),
+		cmocka_unit_test(test_nettys_allocator_is_not_who_holds),
 		cmocka_unit_test(test_java_names_come_later),
 	};
 
