@@ -27,6 +27,8 @@ struct census_lost {
 	struct reach_figures figures;
 	struct block_types types;
 	uint64_t stopped_ns;
+	bool cloned;          /* it was counted in a clone; … */
+	char not_cloned[160]; /* … or while it was stopped, for this reason; "": it was asked for so */
 };
 
 struct census {

@@ -130,6 +130,16 @@ int census_put_types(const struct printing *p, uint32_t rows, struct err *e)
 	return rc;
 }
 
+static void put_not_cloned(const struct census_lost *lost)
+{
+	char line[256];
+
+	if (!lost->not_cloned[0])
+		return;
+	snprintf(line, sizeof line, "Not cloned: %s.", lost->not_cloned);
+	census_put_line(line);
+}
+
 int census_put_lost(const struct printing *p, unsigned rows, struct err *e)
 {
 	const struct census_lost *lost = &p->census->lost;
@@ -141,12 +151,14 @@ int census_put_lost(const struct printing *p, unsigned rows, struct err *e)
 		puts("");
 		snprintf(line, sizeof line, "No pointer to: not known, %s.", lost->why);
 		census_put_line(line);
+		put_not_cloned(lost);
 		return 0;
 	}
-	printf("\nNo pointer to %s in %" PRIu64 " blocks, %.2f %% of live (stopped for %.0f ms)\n",
+	printf("\nNo pointer to %s in %" PRIu64 " blocks, %.2f %% of live (%s, stopped %.0f ms)\n",
 	       size_format((double)lost->figures.lost_bytes, bytes), lost->figures.lost_blocks,
 	       lost->figures.live_bytes ? 100 * (double)lost->figures.lost_bytes / (double)lost->figures.live_bytes : 0,
-	       (double)lost->stopped_ns / 1e6);
+	       lost->cloned ? "cloned" : "frozen", (double)lost->stopped_ns / 1e6);
+	put_not_cloned(lost);
 	int rc = put_types(&lost->types, NULL, lost->figures.lost_bytes, rows, e);
 	puts("A pointer in the kernel, compressed or encrypted would not be seen.");
 	return rc;

@@ -7,6 +7,7 @@
 
 #include "base/now.h"
 #include "census/blocks/block_holders.h"
+#include "census/reach/apart_words.h"
 #include "census/reach/reach_roots.h"
 #include "host/clocks.h"
 #include "process/task.h"
@@ -129,7 +130,7 @@ uint64_t census_lost_expected_ns(struct census *c)
 	return STOP_NS + scan + (tried ? (uint64_t)((double)bytes / (double)tried * (double)ns) : 0);
 }
 
-int census_lost_settle(struct census *c, const struct reach_stop *stop, uint64_t until_ns, struct err *e)
+static int scan(struct census *c, const struct target *t, uint64_t until_ns, struct err *e)
 {
 	struct census_lost *lost = &c->lost;
 
@@ -137,9 +138,37 @@ int census_lost_settle(struct census *c, const struct reach_stop *stop, uint64_t
 	resident_pages_free(&lost->pages);
 	c->reach.give_up_ns = until_ns;
 	c->reach.give_up_cpu_ns = UINT64_MAX;
-	int rc = census_scan(c->target, &lost->maps, &lost->pages, e);
+	return census_scan(t, &lost->maps, &lost->pages, e);
+}
+
+int census_lost_settle(struct census *c, const struct reach_stop *stop, uint64_t until_ns, struct err *e)
+{
+	struct census_lost *lost = &c->lost;
+
+	int rc = scan(c, c->target, until_ns, e);
 	rc = rc ?: reach_settle(&c->reach, &lost->maps, &lost->pages, stop, e);
 	lost->known = rc == 0;
+	return rc;
+}
+
+int census_lost_settle_in_clone(struct census *c, const struct reach_stop *stop, const struct census_clone *clone,
+                                struct err *e)
+{
+	const struct target_memory process = c->memory.memory;
+	struct census_lost *lost = &c->lost;
+
+	int rc = scan(c, clone->target, UINT64_MAX, e);
+	rc = rc ?: apart_words_check(clone->maps, &lost->maps, clone->prospect, e);
+	if (rc == 0) {
+		c->reach.goes_on = clone->goes_on;
+		c->reach.goes_on_context = clone->context;
+		c->memory.memory = target_memory_charged(clone->memory, &c->memory.budget);
+		rc = reach_settle(&c->reach, &lost->maps, &lost->pages, stop, e);
+		c->memory.memory = process;
+		c->reach.goes_on = NULL;
+		census_memory_refresh(&c->memory);
+	}
+	lost->known = lost->cloned = rc == 0;
 	return rc;
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "census/census.h"
+#include "process/clones/clone_prospect.h"
 
 /* -ENOMEM. */
 int census_lost_look(struct census *c, const struct census_wish *wish, struct err *e) WARN_UNUSED;
@@ -15,6 +16,18 @@ int census_lost_look(struct census *c, const struct census_wish *wish, struct er
 uint64_t census_lost_expected_ns(struct census *c);
 /* As reach_settle; until_ns: until then at most. */
 int census_lost_settle(struct census *c, const struct reach_stop *stop, uint64_t until_ns, struct err *e) WARN_UNUSED;
+/* What is read in the place of the process. */
+struct census_clone {
+	const struct target *target; /* the clone */
+	const struct target_memory *memory;
+	const struct clone_prospect *prospect;
+	const struct maps *maps; /* of the process, when it was made */
+	bool (*goes_on)(void *context);
+	void *context;
+};
+/* The same in a clone. -ETIME: goes_on has refused. */
+int census_lost_settle_in_clone(struct census *c, const struct reach_stop *stop, const struct census_clone *clone,
+                                struct err *e) WARN_UNUSED;
 int census_lost_count(struct census *c, struct err *e) WARN_UNUSED;
 /* Says why it is not known; the first reason stays. */
 void census_lost_is_unknown(struct census *c, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -157,6 +157,9 @@ static void put_lost(struct json *j, const struct census_lost *lost)
 	if (lost->why[0])
 		json_string(j, "why", lost->why);
 	json_number(j, "stopped_ms", (double)lost->stopped_ns / 1e6);
+	json_flag(j, "cloned", lost->cloned);
+	if (lost->not_cloned[0])
+		json_string(j, "why_not_cloned", lost->not_cloned);
 	if (lost->known) {
 		json_unsigned(j, "blocks", lost->figures.lost_blocks);
 		json_unsigned(j, "bytes", lost->figures.lost_bytes);

@@ -12,9 +12,8 @@
 #include "host/say.h"
 #include "process/memory_room.h"
 #include "run/census_stop.h"
+#include "run/clone_guardian.h"
 #include "session/status_line.h"
-
-#define MAX_STOP_NS 1000000000ull
 
 /* -ESRCH: it has ended meanwhile. */
 static int wait_for(const struct target *t, uint64_t ns, struct err *e)
@@ -69,10 +68,22 @@ static int take(struct census *c, const struct target *t, const struct session_o
 		                          .progress = shows ? show_progress : NULL,
 		                          .budget_ns = o->budget_ns };
 
+	struct clone_guardian guardian = CLONE_GUARDIAN_NONE;
+	struct session_options options = *o;
+	struct err why = { 0 };
+	bool left = false;
+
+	/* While memattach is still small. */
+	if (wish.lost && !o->freeze)
+		options.freeze = clone_guardian_start(&guardian, o, &why) < 0;
 	int rc = census_take(c, t, &wish, e);
 	if (shows)
 		say_status(NULL);
-	return rc == 0 && wish.lost ? census_stop(c, o->max_stop_ns ? o->max_stop_ns : MAX_STOP_NS, e) : rc;
+	snprintf(c->lost.not_cloned, sizeof c->lost.not_cloned, "%.*s", (int)sizeof c->lost.not_cloned - 1, why.text);
+	if (rc == 0 && wish.lost)
+		rc = census_stop(c, &options, &left, e);
+	clone_guardian_end(&guardian, left);
+	return rc;
 }
 
 /* Looks until there is nothing more to tell. */

@@ -256,6 +256,8 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 	case OPTION_BY: return parse_by(argument, &o->by);
 	case OPTION_HOLDERS: o->holders = true; break;
 	case OPTION_UNREACHABLE: o->unreachable = true; break;
+	case OPTION_CLONE: o->clone = true; break;
+	case OPTION_FREEZE: o->freeze = true; break;
 	case OPTION_MAX_STOP: rc = size_parse_time(argument, &o->max_stop_ns, &e); break;
 	case OPTION_BUDGET: rc = size_parse_time(argument, &o->budget_ns, &e); break;
 	case OPTION_JSON: o->json = true; break;
@@ -364,6 +366,10 @@ static int check_selection(const struct session_options *o, enum command command
 		return usage("%s", o->by ? "--by goes with --census" : "--for goes with --census");
 	if (o->unreachable && command != COMMAND_CENSUS)
 		return usage("%s", "--unreachable goes with --census");
+	if ((o->freeze || o->clone) && !o->unreachable)
+		return usage("%s", o->freeze ? "--freeze goes with --unreachable" : "--clone goes with --unreachable");
+	if (o->freeze && o->clone)
+		return usage("%s", "--clone and --freeze exclude each other");
 	if (o->holders && !session)
 		return usage("%s", "--holders goes with a session; --census --by holder tells of all blocks");
 	if (!o->unreachable && (o->max_stop_ns || (o->budget_ns && o->by != CENSUS_BY_HOLDER && !o->holders)))

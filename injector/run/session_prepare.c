@@ -9,6 +9,7 @@
 #include "choose/container_image.h"
 #include "host/watchdog.h"
 #include "process/proc_stat.h"
+#include "run/clone_collect.h"
 #include "run/steps/inspect.h"
 #include "run/steps/java_session.h"
 #include "run/reports/live_child.h"
@@ -72,12 +73,14 @@ static int create_dump(struct session *s, struct err *e)
 
 int session_prepare(struct session *s, struct err *e)
 {
+	unsigned collected;
 	pid_t holder;
 
 	int rc = inspect_open(s, e);
 	rc = rc ?: session_lock_take(&s->target, &holder, e);
 	rc = rc ?: inspect_session(s, e);
 	rc = rc ?: old_stub_settle(s, e);
+	rc = rc ?: clone_collect_of_dead(s, &collected, e);
 	if (rc == 0 && s->payload.base)
 		rc = watchdog_start(s->target.pid, e);
 	rc = rc ?: other_session_make_way(s, e);

@@ -5,6 +5,7 @@
 
 #include "host/watchdog.h"
 #include "payload_image.h"
+#include "run/clone_collect.h"
 #include "run/steps/detach.h"
 #include "run/steps/inspect.h"
 #include "run/steps/old_stub.h"
@@ -88,9 +89,26 @@ static enum exit_status take_payload_out(struct session *s)
 	return session_end_tell_detached(s);
 }
 
+/* Zombies of clones that a dead memattach has left. False: said why not. */
+static bool collect_clones(struct session *s, bool *some)
+{
+	unsigned collected = 0;
+	struct err e;
+
+	if (clone_collect_of_dead(s, &collected, &e) < 0) {
+		session_end_complain(s, &e);
+		return false;
+	}
+	if (collected)
+		session_say(s, "collected %u clone%s of %d (%s) that a memattach that died left as a zombie", collected,
+		            collected > 1 ? "s" : "", s->target.pid, s->target.comm);
+	*some = collected;
+	return true;
+}
+
 enum exit_status take_out(struct session *s)
 {
-	bool ended = false, waited = false;
+	bool ended = false, waited = false, clones = false;
 	struct err e;
 
 	s->save_as = s->options.output;
@@ -107,11 +125,13 @@ enum exit_status take_out(struct session *s)
 	}
 	if (watchdog_start(s->target.pid, &e) < 0)
 		return refuse(s, EXIT_NOT_ATTACHED, &e);
+	if (!collect_clones(s, &clones))
+		return EXIT_RESIDUE;
 	if (s->payload.base)
 		return take_payload_out(s);
 	if (old_stub_cave(s, &s->view.cave))
 		return clear_padding(s);
-	if (!waited)
+	if (!waited && !clones)
 		say_nothing_to_detach(s);
 	return EXIT_DONE;
 }

@@ -107,6 +107,8 @@ struct session_options {
 	uint64_t for_ns;                 /* --census: so long between its two looks; 0: there is one */
 	enum census_by by;               /* --census: what its rows are */
 	bool unreachable;                /* --census: also what nothing points to */
+	bool clone;                      /* --census: also where that splits huge pages */
+	bool freeze;                     /* --census: it is stopped for that, not cloned */
 	bool holders;                    /* at the end, who holds the sampled blocks */
 	uint64_t max_stop_ns, budget_ns; /* for that; 0: as usual */
 	bool quiet;

@@ -40,8 +40,10 @@ enum change_class {
 #define CHANGE_UNDONE_STILL "at the detach, while all threads are stopped"
 #define CHANGE_UNDONE_IDLE "at the detach, when nobody is inside"
 #define CHANGE_UNDONE_RELEASE "at the release"
+#define CHANGE_UNDONE_READ "as soon as it was read"
 #define CHANGE_DEAD_STUB "by the stub"
 #define CHANGE_DEAD_NEXT "by the next attach, or --detach"
+#define CHANGE_DEAD_GUARDIAN "it ends by itself, its guardian has it collected; or the next attach, or --detach"
 #define CHANGE_DEAD_ENDS "that call ends as the other one"
 #define CHANGE_DEAD_LOST "not: it is lost"
 #define CHANGE_DEAD_UNUSED "not: nothing leads there"
@@ -67,6 +69,7 @@ enum change_class {
 	X(CODE_PAGES,  MEMORY, "pages of code with jumps, a mapping of their own",      IDLE,    NEXT)         \
 	X(PYTHON_WORD, BYTES,  "a word of CPython",                                     STILL,   NEXT)         \
 	X(GOT_ENTRY,   BYTES,  "a GOT entry",                                           STILL,   NEXT)         \
+	X(CLONE,       MEMORY, "a clone of the process, for a census",                  READ,    GUARDIAN)     \
 	X(HOLD_CODE,   MEMORY, "padding of a program that is started: code that waits", RELEASE, UNUSED)       \
 	X(HOLD_LEAD,   BYTES,  "where a program that is started is led to that code",   RELEASE, PASSED)
 /* clang-format on */

@@ -35,7 +35,7 @@ MAY_INCLUDE = {
 # The folders of a part, in an order in which each includes only itself and those before it; last the part's own files. The path of a file of injector/
 # says whether it can touch the target: what is not below touch/ changes nothing there.
 FOLDERS = {
-    "injector": ("host", "catalogue", "maps", "process", "search", "choose", "census/pages", "census/allocators", "census/heap", "census/reach", "elf", "census/blocks", "census", "python", "java", "got", "unwind", "allocators", "entry", "recording", "recording/live", "children",
+    "injector": ("host", "catalogue", "maps", "process", "process/clones", "search", "choose", "census/pages", "census/allocators", "census/heap", "census/reach", "elf", "census/blocks", "census", "python", "java", "got", "unwind", "allocators", "entry", "recording", "recording/live", "children",
                  "touch", "touch/threads", "prove", "touch/remote", "session", "touch/patches", "touch/python", "touch/start", "run/reports", "run/steps", "run", "launch", "system", "cli"),
     "analyzer": ("census", "stats", "dumps", "input/memory", "input", "debug_info", "symbols", "filter", "python", "java", "report", "output", "text", "json", "html", "exchange", "forms", "live", "."),
     "common": ("base", "files", "sandbox", "stats", "dump"),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """The soak test: attach/detach cycles over the victims, kills of memattach at random microseconds and at each of its system calls, and
-censuses that stop the victim, of which every second one is killed at a random microsecond.
+censuses that clone or stop the victim, of which every second one is killed at a random microsecond.
 
 It is cut into slices of half a minute. Each slice has a victim of its own, ends with that victim's own check of what it computed,
 and adds one line to the ledger: so the run can be ended at any time and goes on where it was, and the lines of many runs add up.
@@ -27,6 +27,7 @@ import harm_kills  # noqa: E402
 from harm_kills import (VICTIMS, calls_of, check_kills, kill_at_call, kill_points, random_kills,  # noqa: E402
                         sufferer_of)
 from harness import Context  # noqa: E402
+from cases_clone import clear_padding, no_clone  # noqa: E402
 from cases_unreachable import check_free  # noqa: E402
 from procfs import PATIENCE, Failure, Skip, tasks_of  # noqa: E402
 
@@ -104,9 +105,10 @@ def kills_slice(context, sufferer, end, most):
 
 
 def census_slice(context, sufferer, end, most):
-    """Whole ones and killed ones in turns: nothing is held, nothing has changed."""
-    line = [context.memattach, "--census", "--unreachable", "-p", str(sufferer.pid)]
+    """Whole ones and killed ones in turns, by clone in most slices: nothing is held, no clone is left, nothing has changed."""
     generator, lasts = random.Random(os.getpid()), 0.0
+    frozen = generator.randrange(4) == 0
+    line = [context.memattach, "--census", "--unreachable", *["--freeze"] * frozen, "-p", str(sufferer.pid)]
     while time.monotonic() < end and sufferer.cycles + sufferer.kills < most:
         began = time.monotonic()
         process = context.start(line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -123,8 +125,10 @@ def census_slice(context, sufferer, end, most):
             sufferer.cycles += 1
         context.processes.remove(process)
         check_free(sufferer.pid)
+        no_clone(sufferer.pid)
         sufferer.victim_lives()
         sufferer.check_what_remains()
+    clear_padding(context, sufferer.pid)
 
 
 def calls_slice(context, sufferer, end, points, detaching):

@@ -34,6 +34,8 @@
 #define SA_CALL_MAX 16
 #define SA_CLEANUP (SA_CALLS + SA_CALL_MAX * SC_BYTES)
 #define SA_ACTION (SA_CLEANUP + SA_CALL_MAX * SC_BYTES) /* what rt_sigaction tells: handler, flags, … */
+#define SA_CLONE_NAME (SA_ACTION + 32)                  /* of a clone, and how long it sleeps: struct timespec */
+#define SA_CLONE_SLEEP (SA_CLONE_NAME + 16)
 #define SA_EXTENDED 4096
 #define SA_EXTENDED_MAX 4096
 #define SA_DATA (SA_EXTENDED + SA_EXTENDED_MAX)
@@ -56,6 +58,7 @@
  */
 #define STUB_CHECKPOINT_CALLS 0x4d415401
 #define STUB_CHECKPOINT_END 0x4d415402
+#define STUB_CLONES 0 /* can it make a clone of the process (memory_clone.h)? */
 #define STUB_MAGIC 0x425554534d454d31
 
 #ifndef __ASSEMBLER__
@@ -104,6 +107,8 @@ struct stub_area {
 	struct stub_call calls[SA_CALL_MAX];
 	struct stub_call cleanup[SA_CALL_MAX];
 	uint64_t action[4];
+	char clone_name[16];
+	uint64_t clone_sleep[2];
 };
 
 #define AT(structure, member, place) _Static_assert(offsetof(struct structure, member) == (place), #place)
@@ -133,6 +138,8 @@ AT(stub_area, channel_byte, SA_CHANNEL_BYTE);
 AT(stub_area, calls, SA_CALLS);
 AT(stub_area, cleanup, SA_CLEANUP);
 AT(stub_area, action, SA_ACTION);
+AT(stub_area, clone_name, SA_CLONE_NAME);
+AT(stub_area, clone_sleep, SA_CLONE_SLEEP);
 _Static_assert(sizeof(struct stub_area) <= SA_EXTENDED, "SA_EXTENDED");
 #undef AT
 

@@ -13,15 +13,22 @@
 #define SYS_munmap 11
 #define SYS_rt_sigaction 13
 #define SYS_rt_sigprocmask 14
+#define SYS_nanosleep 35
 #define SYS_getpid 39
 #define SYS_sendto 44
 #define SYS_recvfrom 45
+#define SYS_clone 56
 #define SYS_rt_sigpending 127
+#define SYS_prctl 157
+#define SYS_exit_group 231
+#define SYS_close_range 436
 #define SIG_SETMASK 2
 #define SIGSET_BYTES 8
 #define SIG_IGN 1
 #define SIGACTION_RESTART 0x10000000 /* SA_RESTART of <signal.h> */
 #define MSG_NOSIGNAL 0x4000 /* SIGPIPE would wait behind the mask and end the program */
+#define PR_SET_NAME 15
+#define CLOSE_RANGE_UNSHARE 2
 #define PROT_READ_WRITE 3
 #define MAP_PRIVATE_ANONYMOUS_NOREPLACE 0x100022
 
@@ -115,6 +122,8 @@ stub_code:
 	cmp	$SC_SYSCALL_LIMIT, %rax
 	jae	.Lfunction
 	mov	%rcx, %r10
+	cmp	$SYS_clone, %eax
+	je	.Lclone
 	syscall
 	jmp	.Lresult
 .Lfunction:
@@ -125,6 +134,30 @@ stub_code:
 	dec	%r14
 	jnz	.Lcall
 	jmp	.Lcheckpoint
+
+.Lclone:
+	syscall
+	test	%rax, %rax
+	jnz	.Lresult
+	/* The clone, in memory of its own (memory_clone.h): it knows no other way than to its end. */
+	mov	$SYS_prctl, %eax
+	mov	$PR_SET_NAME, %edi
+	lea	SA_CLONE_NAME(%rbp), %rsi
+	syscall
+	mov	$SYS_close_range, %eax	/* it has no descriptors then, and the program's are its own again */
+	xor	%edi, %edi
+	or	$-1, %esi
+	mov	$CLOSE_RANGE_UNSHARE, %edx
+	syscall
+	mov	$SYS_nanosleep, %eax	/* meanwhile it is seized */
+	lea	SA_CLONE_SLEEP(%rbp), %rdi
+	xor	%esi, %esi
+	syscall
+.Lclone_ends:
+	mov	$SYS_exit_group, %eax
+	xor	%edi, %edi
+	syscall
+	jmp	.Lclone_ends
 
 .Lend:
 	mov	SA_ERRNO_ADDRESS(%rbp), %rcx

@@ -59,7 +59,8 @@ void reach_refresh(struct reach *r)
 static void look_at_clock(struct reach *r, size_t count)
 {
 	if (count % CLOCK_EVERY == 0 &&
-	    (clock_monotonic_ns() > r->give_up_ns || now_ns(CLOCK_PROCESS_CPUTIME_ID) > r->give_up_cpu_ns))
+	    (clock_monotonic_ns() > r->give_up_ns || now_ns(CLOCK_PROCESS_CPUTIME_ID) > r->give_up_cpu_ns ||
+	     (r->goes_on && !r->goes_on(r->goes_on_context))))
 		r->over = true;
 }
 
@@ -128,6 +129,11 @@ static bool is_of_malloc(const struct reach *r, uint64_t address)
 
 	return h->glibc.layout && (address - h->glibc.main_arena < h->glibc.layout->bytes ||
 	                           (i && address - h->arenas[i - 1] < h->glibc.layout->bytes));
+}
+
+bool reach_is_near(const struct reach *r, uint64_t word)
+{
+	return block_space_near(&r->blocks, word & POINTER_MASK);
 }
 
 void reach_word(struct reach *r, uint64_t word, uint64_t address)

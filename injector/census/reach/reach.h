@@ -8,7 +8,8 @@
  * stopped, for as long as it takes to read all pages once more (reach_settle): those that are not as they were are
  * walked and looked at again, with the registers and stacks. What is not reached then nothing points to: each pointer
  * is in a page that is as it was, and was followed, or in one that was looked at while nothing could change. So the
- * stop takes time by the memory that is there, and no copy of it is needed.
+ * stop takes time by the memory that is there, and no copy of it is needed. Or only a clone is made while it stands
+ * still (memory_clone.h), and that is read in its place.
  *
  * Words that only look like pointers keep blocks, too; what was reached while the process ran stays reached, and of
  * blocks that have come since their walk nothing is said. So blocks may be missed; none is found that is pointed to by
@@ -62,11 +63,15 @@ struct reach {
 	uint64_t read_bytes;
 	bool over; /* it took too long, or there was no memory or number: what was reached is not all */
 	struct page_cache *cache;
+	bool (*goes_on)(void *context); /* asked now and then while much is read: is it still wanted? NULL: it is */
+	void *goes_on_context;
 	reach_progress_fn progress; /* called now and then while pointers are followed; NULL: not */
 };
 
 /* A word, which is at `address`, and may lead to a block: that is reached, and so will be what it points to. */
 void reach_word(struct reach *r, uint64_t word, uint64_t address);
+/* May a word lead to a block? Nearly none does that is no pointer. */
+bool reach_is_near(const struct reach *r, uint64_t word);
 /* All words of a range that is there; every: how many bytes they are apart. */
 void reach_range(struct reach *r, uint64_t start, uint64_t end, unsigned every);
 /* What was put off, from now on at once. */

@@ -32,10 +32,11 @@ struct settling {
 	size_t new_count;
 };
 
-/* The first word of an arena is its mutex. */
-static bool is_locked(const struct reach *r)
+bool reach_is_locked(const struct reach *r)
 {
 	const struct glibc_heap *h = &r->heap->glibc;
+
+	census_memory_refresh(r->memory);
 	bool locked = (uint32_t)census_memory_word(r->memory, h->glibc.main_arena) != 0;
 
 	for (size_t i = 0; i < h->arena_count && !locked; i++)
@@ -45,8 +46,9 @@ static bool is_locked(const struct reach *r)
 
 static int in_time(const struct reach *r, struct err *e)
 {
-	return r->over || clock_monotonic_ns() > r->give_up_ns ? err_set(e, ETIME, "it would be stopped for too long")
-	                                                       : 0;
+	return r->over || clock_monotonic_ns() > r->give_up_ns || (r->goes_on && !r->goes_on(r->goes_on_context))
+	               ? err_set(e, ETIME, "it would be stopped for too long")
+	               : 0;
 }
 
 /* Where what is in use of a mapping begins: a stack grows down, from the struct pthread of its thread. */
@@ -308,8 +310,7 @@ int reach_settle(struct reach *r, const struct maps *maps, const struct resident
 	r->sums = NULL; /* what is read now is not noted */
 	r->progress = NULL;
 	reach_refresh(r);
-	census_memory_refresh(r->memory);
-	int rc = is_locked(r) ? err_set(e, EAGAIN, "a thread is in malloc") : settle(&s, maps, pages, e);
+	int rc = reach_is_locked(r) ? err_set(e, EAGAIN, "a thread is in malloc") : settle(&s, maps, pages, e);
 	r->sums = s.sums;
 	free(s.list);
 	free(s.new);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The last step of reach.h, while all threads stand still. What is called here must not take long, and ends at
- * reach.give_up_ns at the latest.
+ * The last step of reach.h, while all threads stand still, or in a clone. What is called here ends at
+ * reach.give_up_ns at the latest, and while they stand still it must not take long.
  */
 #pragma once
 
@@ -25,6 +25,8 @@ void reach_prepare(struct reach *r);
 uint64_t reach_bytes(const struct reach *r);
 /* Reads so many bytes as reach_settle does, or all there are; how many there were. */
 uint64_t reach_try_reading(struct reach *r, uint64_t bytes);
+/* While nothing changes: is an arena's mutex, its first word, held? */
+bool reach_is_locked(const struct reach *r);
 /*
  * By the mappings and pages of now, which must stay until r is closed. -EAGAIN: a thread is in malloc: let them go on,
  * and try again. -ETIME: it would take too long. -EBUSY: its heap was not as it must be. -ENOMEM.

@@ -96,7 +96,7 @@ def unreachable_blocks(context):
         check_same(before, Snapshot(victim.pid), busy=True)
         text = take(context, victim.pid, "--unreachable").splitlines()
         at = next(number for number, line in enumerate(text) if line.startswith("No pointer to "))
-        assert re.match(r"^No pointer to 1\.\d+ MiB in 34095 blocks, \d+\.\d+ % of live \(stopped for \d+ ms\)$", text[at]), text
+        assert re.match(r"^No pointer to 1\.\d+ MiB in 34095 blocks, \d+\.\d+ % of live \(cloned, stopped \d+ ms\)$", text[at]), text
         assert text[at + 1].endswith(" 20000  vtable  LostSingle") and text[at + 2].endswith(" 14095  vtable  LostNode"), text
         assert text[at + 3] == "A pointer in the kernel, compressed or encrypted would not be seen." and max(map(len, text)) <= 80, text
         victim.finish_by_stdin()
@@ -291,8 +291,8 @@ def unreachable_disturbs_nobody(context):
     for command in (("sleeper", "nanosleep"), ("sleeper", "poll"), ("sleeper", "futex_timed"), ("sleeper", "read"), ("sleeper", "epoll_wait_forever"),
                     ("sleeper", "semop"), ("signals",), ("first_thread",), ("fork_storm",), ("thread_churn",), ("alloc_loop",)):
         victim = Victim(context, *command)
-        for _ in range(RUNS):
-            take(context, victim.pid, "--unreachable")
+        for number in range(2 * RUNS):
+            take(context, victim.pid, "--unreachable", *["--freeze"] * (number % 2))
         victim.check_alive()
         victim.finish()
 
@@ -320,12 +320,12 @@ def calls_of_a_stop(context, line):
 
 @case()
 def unreachable_killed(context):
-    """SIGKILL at each kind of system call and at random: no thread stays stopped, no process is left, nothing has changed."""
+    """SIGKILL at each kind of system call and at random, while it is frozen: no thread stays stopped, no process is left, nothing has changed."""
     # The calls are the same for each: all kinds of them once, then some of each, and other ones the next time.
     for command, kills in ((("heap_pointers", "busy"), KILLS), (("alloc_loop",), FEW_KILLS), (("signals",), FEW_KILLS), (("sleeper", "poll"), FEW_KILLS)):
         victim = Victim(context, *command)
         before = Snapshot(victim.pid)
-        line = [context.memattach, "--census", "--unreachable", "-p", str(victim.pid)]
+        line = [context.memattach, "--census", "--unreachable", "--freeze", "-p", str(victim.pid)]
         calls = calls_of_a_stop(context, line)
         began = time.monotonic()
         subprocess.run(line, stdout=subprocess.DEVNULL, check=True)
@@ -353,11 +353,12 @@ def unreachable_killed(context):
 def unreachable_is_interrupted(context):
     """Ctrl-C at any moment: it ends, and nothing is held."""
     victim = Victim(context, "heap_pointers", "busy")
-    for _ in range(KILLS // 2):
-        process = context.start([context.memattach, "--census", "--unreachable", "-p", str(victim.pid)], stdout=subprocess.DEVNULL,
+    for number in range(KILLS):
+        process = context.start([context.memattach, "--census", "--unreachable", *["--freeze"] * (number % 2), "-p", str(victim.pid)], stdout=subprocess.DEVNULL,
                                 stderr=subprocess.DEVNULL)
         time.sleep(random.random() * 0.5)
         process.send_signal(signal.SIGINT)
         process.wait(PATIENCE)
         check_free(victim.pid)
+        assert not read_text(f"/proc/{victim.pid}/task/{victim.pid}/children").strip()
     victim.finish_by_stdin()

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pointers in memory that a clone does not hold still (clone_prospect.h): shared memory goes on changing, and some
+ * private memory is not in it at all. So what leads to blocks is read from the process itself, while it stands still
+ * for its clone.
+ */
+#pragma once
+
+#include "census/reach/reach.h"
+#include "process/clones/clone_prospect.h"
+
+struct apart_words {
+	const struct reach *reach;
+	const struct target *target;
+	const struct maps *maps; /* of now */
+	const struct clone_prospect *prospect;
+	uint64_t until_ns; /* CLOCK_MONOTONIC */
+};
+
+/* Adds all words that lead near blocks to a list of base/grow.h. -ETIME: it takes longer than until_ns. -ENOMEM,
+ * -errno. */
+int apart_words_read(const struct apart_words *a, uint64_t **words, size_t *count, struct err *e) WARN_UNUSED;
+/* Bytes of such memory, by the pages that there were. */
+uint64_t apart_words_bytes(const struct reach *r, const struct clone_prospect *p);
+/* -EAGAIN: a clone lacks private memory that it was to have. */
+int apart_words_check(const struct maps *maps, const struct maps *of_clone, const struct clone_prospect *p,
+                      struct err *e) WARN_UNUSED;

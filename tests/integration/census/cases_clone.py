@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: MIT
+"""--census --unreachable by clone: the same truth as by freezing, and nothing is left of the clone, whoever is killed when."""
+import fcntl
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+
+from cases_census import take
+from cases_unreachable import calls_of_a_stop, check_free, unreachable
+from harm_kills import kill_points
+from harness import PATIENCE, Victim, case, run_memattach
+from procfs import Failure, read_text, tasks_of
+from snapshot import Snapshot, check_same
+
+RUNS = 6
+KILLS, FEW_KILLS = 30, 8
+CLONE = "memattach-clone"
+
+
+def children_of(pid):
+    """The children of a process: (pid, name, state)."""
+    found = []
+    for tid in tasks_of(pid):
+        for child in read_text(f"/proc/{pid}/task/{tid}/children").split():
+            stat = read_text(f"/proc/{child}/stat")
+            if stat:
+                found.append((int(child), stat[stat.index("(") + 1:stat.rindex(")")], stat[stat.rindex(")") + 2]))
+    return found
+
+
+def no_clone(pid):
+    """None is left, alive or as a zombie: at once after a census, and soon after memattach was killed."""
+    end = time.monotonic() + PATIENCE
+    while found := [child for child in children_of(pid) if child[1] == CLONE]:
+        if time.monotonic() > end:
+            raise Failure(f"left in {pid}: {found}")
+        time.sleep(0.01)
+
+
+def census_line(context, pid, *options):
+    return [context.memattach, "--census", "--unreachable", "-p", str(pid), *options]
+
+
+@case()
+def clone_and_freeze_say_the_same(context):
+    """Which way it was done is said; what is found is the same, and the clone is gone when memattach is."""
+    victim = Victim(context, "heap_pointers")
+    before = Snapshot(victim.pid)
+    cloned, frozen = unreachable(context, victim.pid), unreachable(context, victim.pid, "--freeze")
+    assert cloned.pop("cloned") and "cloned" not in frozen and "why_not_cloned" not in frozen, (cloned, frozen)
+    assert cloned.pop("stopped_ms") > 0 and frozen.pop("stopped_ms") > 0
+    assert cloned["known"] and cloned["blocks"] == 34095 and cloned == frozen, (cloned, frozen)
+    assert not children_of(victim.pid)
+    assert re.search(r"^No pointer to .*\(cloned, stopped \d+ ms\)$", take(context, victim.pid, "--unreachable"), re.M)
+    assert re.search(r"^No pointer to .*\(frozen, stopped \d+ ms\)$", take(context, victim.pid, "--unreachable", "--freeze"), re.M)
+    check_same(before, Snapshot(victim.pid))
+    victim.finish_by_stdin()
+
+
+# What only memory leads to that a clone does not have, or that goes on changing: shared, MADV_DONTFORK, MADV_WIPEONFORK.
+APART = """
+import ctypes, mmap, os, sys
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+places = [mmap.mmap(-1, 1 << 20, flags=how | mmap.MAP_ANONYMOUS) for how in (mmap.MAP_SHARED, mmap.MAP_PRIVATE, mmap.MAP_PRIVATE)]
+places[1].madvise(mmap.MADV_DONTFORK)
+places[2].madvise(18)
+words = [(ctypes.c_uint64 * (1 << 17)).from_buffer(place) for place in places]
+def fill():
+    for k in range(30000):
+        words[k % 3][1000 + k] = libc.malloc(1000 + k % 3)
+    for k in range(2000):
+        libc.malloc(2000)
+fill()
+print("PID", os.getpid()); print("READY", flush=True)
+sys.stdin.readline()
+"""
+
+
+@case()
+def clone_has_not_all_memory(context):
+    """Pointers in memory that it does not have are followed all the same."""
+    victim = Victim(context, [context.program("python3"), "-c", APART])
+    for options in ((), ("--freeze",)):
+        found = unreachable(context, victim.pid, *options)
+        assert found["known"] and found.get("cloned", False) == (not options) and 1990 <= found["blocks"] <= 2020, found
+    victim.send("end")
+    assert victim.process.wait(PATIENCE) == 0
+
+
+# Everything that a second owner of the descriptors, or a child, could change: locks, ends of pipes, epoll, waits for anything, SIGCHLD.
+HOLDING = """
+import fcntl, os, select, signal, socket, sys, threading
+signals = []
+signal.signal(signal.SIGCHLD, lambda number, frame: signals.append(number))
+path = sys.argv[1]
+flocked, locked = open(path + ".flock", "w"), open(path + ".fcntl", "w")
+fcntl.flock(flocked, fcntl.LOCK_EX)
+fcntl.lockf(locked, fcntl.LOCK_EX)
+here, there = socket.socketpair()
+epoll = select.epoll(); epoll.register(here, select.EPOLLIN)
+print("PID", os.getpid()); print("READY", flush=True)
+for line in sys.stdin:
+    if line == "wait\\n":
+        try:
+            os.waitpid(-1, os.WNOHANG); said = "a child"
+        except ChildProcessError:
+            said = "none"
+        print("WAITED", said, len(signals), flush=True)
+    if line == "close\\n":
+        reader, writer = os.pipe()
+        os.close(writer)
+        print("CLOSED", os.read(reader, 1), flush=True)
+        os.close(reader)
+    if line == "exec\\n":
+        os.set_inheritable(locked.fileno(), True)
+        os.execv(sys.executable, [sys.executable, "-c", "import sys; print('EXECED', flush=True); sys.stdin.read()"])
+"""
+
+
+def is_locked(context, name, how):
+    """By another process, which does not wait."""
+    program = f"import fcntl, sys; file = open({name!r}, 'w')\ntry: fcntl.{how}(file, fcntl.LOCK_EX | fcntl.LOCK_NB)\nexcept OSError: sys.exit(3)"
+    return subprocess.run([context.program("python3"), "-c", program], check=False, timeout=PATIENCE).returncode == 3
+
+
+@case()
+def clone_disturbs_nobody(context):
+    """While it is there, and afterwards: descriptors end when they are closed, locks stay, waits for anything and SIGCHLD hear nothing;
+    a program that is executed meanwhile keeps its record locks."""
+    path = context.path("held")
+    victim = Victim(context, [context.program("python3"), "-c", HOLDING, path])
+    before = Snapshot(victim.pid)
+    for _ in range(RUNS):
+        process = context.start(census_line(context, victim.pid), stdout=subprocess.DEVNULL)
+        while process.poll() is None:
+            victim.send("close")
+            victim.wait(r"^CLOSED b''$")
+            victim.send("wait")
+            victim.wait(r"^WAITED none 0$")
+        assert process.wait(PATIENCE) == 0
+        assert not children_of(victim.pid)
+    assert is_locked(context, path + ".flock", "flock") and is_locked(context, path + ".fcntl", "lockf")
+    check_same(before, Snapshot(victim.pid))
+    process = context.start(census_line(context, victim.pid), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    end = time.monotonic() + PATIENCE
+    while process.poll() is None and not any(child[1] == CLONE for child in children_of(victim.pid)) and time.monotonic() < end:
+        pass
+    victim.send("exec")
+    victim.wait(r"^EXECED$")
+    process.wait(PATIENCE)
+    no_clone(victim.pid)
+    assert is_locked(context, path + ".fcntl", "lockf")
+    victim.process.stdin.close()
+    assert victim.process.wait(PATIENCE) == 0
+
+
+@case()
+def clone_killed(context):
+    """SIGKILL of memattach at each kind of system call and at random: no clone is left, no zombie, no thread is held, nothing has changed."""
+    for command, kills in ((("heap_pointers", "busy"), KILLS), (("fork_storm",), FEW_KILLS), (("first_thread",), FEW_KILLS), (("sleeper", "poll"), FEW_KILLS)):
+        victim = Victim(context, *command)
+        before = Snapshot(victim.pid)
+        line = census_line(context, victim.pid)
+        calls = calls_of_a_stop(context, line)
+        points = kill_points(calls, KILLS)
+        points = points if kills == KILLS else random.sample(points, kills)
+        killed = 0
+        for (_, number), count in points:
+            process = context.start([context.tool("kill_at"), str(number), str(count), *line], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            killed += process.wait(PATIENCE) == -signal.SIGKILL
+            check_free(victim.pid)
+            no_clone(victim.pid)
+        began = time.monotonic()
+        subprocess.run(line, stdout=subprocess.DEVNULL, check=True)
+        lasts = time.monotonic() - began
+        for _ in range(kills):
+            process = context.start(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(random.random() * lasts)
+            process.kill()
+            killed += process.wait(PATIENCE) == -signal.SIGKILL
+            check_free(victim.pid)
+            no_clone(victim.pid)
+        assert killed >= kills, (command, len(points), killed)
+        clear_padding(context, victim.pid)
+        check_same(before, Snapshot(victim.pid), busy=True)
+        victim.check_alive()
+        (victim.finish_by_stdin if command[0] == "heap_pointers" else victim.finish)()
+
+
+def clear_padding(context, pid):
+    """It may have the code of a stub until the next memattach, or for the moment that a guardian needs."""
+    result = run_memattach(context, "--detach", "-p", pid)
+    assert result.returncode == 0, result
+
+
+def tree_of(pid):
+    """A process and its children."""
+    return [pid] + [child for child, _, _ in children_of(pid)]
+
+
+@case()
+def clone_and_guardian_killed(context):
+    """Both are killed: the clone ends by itself, and --detach, a session or the next census has its zombie collected."""
+    left = 0
+    for command in (("heap_pointers", "busy"), ("first_thread",)):
+        victim = Victim(context, *command)
+        line = census_line(context, victim.pid)
+        began = time.monotonic()
+        subprocess.run(line, stdout=subprocess.DEVNULL, check=True)
+        lasts = time.monotonic() - began
+        for number in range(KILLS):
+            process = context.start(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            end = time.monotonic() + 2 * lasts
+            while number % 3 and not any(child[1] == CLONE for child in children_of(victim.pid)) and time.monotonic() < end:
+                pass
+            time.sleep(random.random() * lasts / (10 if number % 3 else 1))
+            for pid in reversed(tree_of(process.pid)):
+                os.kill(pid, signal.SIGKILL)
+            process.wait(PATIENCE)
+            check_threads(victim.pid)
+            left += bool(children_of(victim.pid))
+            if number % 3 == 0:
+                clear_padding(context, victim.pid)
+            elif number % 3 == 1:
+                subprocess.run(line, stdout=subprocess.DEVNULL, check=True)
+            else:
+                result = run_memattach(context, "-p", victim.pid, "-d", "10ms", "-o", context.unique("after", ".dump"))
+                assert result.returncode == 0, result
+            assert not [child for child in children_of(victim.pid) if child[1] == CLONE], (number, children_of(victim.pid))
+        victim.check_alive()
+        (victim.finish_by_stdin if command[0] == "heap_pointers" else victim.finish)()
+    assert left >= KILLS // 3, left
+
+
+def check_threads(pid):
+    """No thread of it is traced or stopped."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        states = [read_text(f"/proc/{pid}/task/{tid}/status") for tid in tasks_of(pid)]
+        if states and not any(re.search(r"^State:\s+[tT]|^TracerPid:\s+[1-9]", state, re.M) for state in states):
+            return
+        time.sleep(0.01)
+    raise Failure(f"process {pid} is held: {states}")
+
+
+FILTERED = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
+class Filter(ctypes.Structure): _fields_ = [("code", ctypes.c_ushort), ("jt", ctypes.c_ubyte), ("jf", ctypes.c_ubyte), ("k", ctypes.c_uint)]
+class Program(ctypes.Structure): _fields_ = [("len", ctypes.c_ushort), ("filter", ctypes.POINTER(Filter))]
+allow = Filter(6, 0, 0, 0x7fff0000)
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, ctypes.byref(Program(1, ctypes.pointer(allow)))) == 0
+print("PID", os.getpid()); print("READY", flush=True)
+sys.stdin.read()
+"""
+
+
+@case()
+def clone_is_refused(context):
+    """Where a clone could harm it is frozen, and the reason is said; as it is while another memattach acts on the process."""
+    victim = Victim(context, [context.program("python3"), "-c", FILTERED])
+    found = unreachable(context, victim.pid)
+    assert found["known"] and "cloned" not in found and found["why_not_cloned"] == "its system calls are filtered (seccomp)", found
+    assert "\nNot cloned: its system calls are filtered (seccomp).\n" in take(context, victim.pid, "--unreachable")
+    victim.process.stdin.close()
+    assert victim.process.wait(PATIENCE) == 0
+    victim = Victim(context, "heap_pointers")
+    with open(f"/proc/{victim.pid}/environ", encoding="latin-1") as file:  # as a memattach does that acts on it
+        fcntl.flock(file, fcntl.LOCK_EX)
+        found = unreachable(context, victim.pid)
+        assert found["known"] and "cloned" not in found and str(os.getpid()) in found["why_not_cloned"], found
+    assert unreachable(context, victim.pid).get("cloned")
+    victim.finish_by_stdin()
+
+
+BLOCKS = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+blocks = [libc.malloc(4000) for _ in range(30000)]
+for block in blocks: ctypes.memset(block, 1, 4000)
+print("PID", os.getpid()); print("READY", flush=True)
+sys.stdin.read()
+"""
+
+
+@case()
+def clone_is_read_without_copies(context):
+    """The kernel copies what two processes share where it is read in the wrong way: all of a process that rests stays shared."""
+    victim = Victim(context, [context.program("python3"), "-c", BLOCKS])
+    seen = []
+    while len(seen) < 20:
+        process = context.start(census_line(context, victim.pid), stdout=subprocess.DEVNULL)
+        while process.poll() is None:
+            for child, _, _ in children_of(victim.pid):
+                sums = dict(re.findall(r"^(\w+):\s+(\d+) kB$", read_text(f"/proc/{child}/smaps_rollup"), re.M))
+                if int(sums.get("Anonymous", 0)) > 100000:
+                    seen.append((int(sums["Anonymous"]), int(sums["Shared_Dirty"])))
+        assert process.wait(PATIENCE) == 0
+    assert all(shared > 0.95 * all_of_it for all_of_it, shared in seen), seen
+    victim.process.stdin.close()
+    assert victim.process.wait(PATIENCE) == 0
