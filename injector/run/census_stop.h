@@ -14,8 +14,8 @@
 #include "session/session.h"
 
 /*
- * Finds out what nothing points to, or why that is not known (census_lost). It is not stopped for longer than
- * max_stop_ns of the options at a time, and not at all if more is foreseen. *left: a zombie of a clone is left in it.
- * -EINTR: a signal came; -ESRCH, -ENOMEM.
+ * Finds out what nothing points to, or why that is not known (census_lost). If more than max_stop_ns of the options is
+ * foreseen it is not stopped at all; reading ends then in any case, a clone that is being made does not. *left: a
+ * zombie of a clone is left in it. -EINTR: a signal came; -ESRCH, -ENOMEM.
  */
 int census_stop(struct census *c, const struct session_options *o, bool *left, struct err *e) WARN_UNUSED;
