@@ -307,7 +307,7 @@ struct dump_stack {
  * region JAVA, under the same word, or nobody knows it.
  */
 #define DUMP_FRAME_JAVA (1ull << 47)
-#define DUMP_FRAME_IS_JAVA(f) ((uint32_t)((f) >> 47) & 1u)
+#define DUMP_FRAME_IS_JAVA(f) ((uint32_t)((f) / DUMP_FRAME_JAVA) & 1u)
 #define DUMP_JAVA_FRAME(address, tag) ((uint64_t)(uint16_t)(tag) << 48 | DUMP_FRAME_JAVA | (address))
 #define DUMP_JAVA_ADDRESS(f) ((f) & (DUMP_FRAME_JAVA - 1))
 #define DUMP_JAVA_METHOD(f) (DUMP_JAVA_ADDRESS(f) & ~(uint64_t)DUMP_JAVA_AGE_MAX)

@@ -15,6 +15,7 @@ RULES = (
     ("a decoder of instructions", r"\bZydis\w*", "#include <Zydis/Zydis.h>"),
     ("an opcode", r"\b(code|push|jump|insn)\w*\[[^]]*\]\s*([=!]=|&)\s*0x|\b(INT3|ENDBR\w*|LOCK_PREFIX|OPCODE\w*)\b", "code[at - 1] == 0xe8"),
     ("bytes of instructions", r'\bmem(cmp|mem)\([^;]*"\\x', 'memcmp(code, "\\xf3\\x0f", 2)'),
+    ("where addresses end", r">> *47\b", "word >> 47"),
     ("an instruction", r'\b(__asm__|asm)\b\s*(volatile|goto)?\s*\(\s*"[^"]', '__asm__ volatile("pause")'),
 )
 # Registers are named by what they are for in comments, too.

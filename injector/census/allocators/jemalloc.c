@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "arch/address_bits.h"
 #include "census/allocators/jemalloc_caches.h"
 
 #define LEAF_PAGES (1u << 18) /* elements of a leaf, and of the root */
@@ -47,7 +48,7 @@ bool jemalloc_extent_of(struct jemalloc_extent *x, const struct jemalloc_element
 	if (state != element->state || slab != element->slab || !bytes ||
 	    (size_class != element->size_class &&
 	     (active ? element->size_class : size_class) != SIZE_CLASSES_JEMALLOC) ||
-	    words[1] >> 47 || bytes >> 47)
+	    words[1] >> ADDRESS_BITS || bytes >> ADDRESS_BITS)
 		return false;
 	*x = (struct jemalloc_extent){ .start = words[1] & ~(CENSUS_PAGE - 1ull), .active = active };
 	x->end = x->start + bytes;
@@ -242,7 +243,7 @@ int jemalloc_take(struct other_heap *h, const struct maps *maps, struct census_m
 			at = there > at ? there + (j.root - there) % 8 : at;
 		}
 		const uint64_t leaf = at < j.root + LEAF_BYTES ? census_memory_word(memory, at) : 0;
-		if (leaf && leaf % 64 == 0 && leaf >> 47 == 0)
+		if (leaf && leaf % 64 == 0 && leaf >> ADDRESS_BITS == 0)
 			rc = count_leaf(&j, leaf, (at - j.root) / 8 * LEAF_SPAN, e);
 	}
 	extents_sort(extents);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "census/allocators/jemalloc_caches.h"
 
+#include "arch/address_bits.h"
 #include "census/allocators/jemalloc.h"
 
 #define SEARCH_BYTES (256ull << 20) /* of stacks, and of what is beside the heap */
@@ -20,7 +21,7 @@ static bool bin_of(struct bin *b, const uint64_t words[JEMALLOC_BIN_WORDS])
 	const uint16_t full = (uint16_t)(words[2] >> 16), empty = (uint16_t)(words[2] >> 32);
 	const uint16_t used = (uint16_t)(empty - (uint16_t)head), room = (uint16_t)(empty - full);
 
-	if (head < CENSUS_PAGE || head >> 47 || (head | used | room) % 8 || !room || used > room)
+	if (head < CENSUS_PAGE || head >> ADDRESS_BITS || (head | used | room) % 8 || !room || used > room)
 		return false;
 	*b = (struct bin){ .full = head + used - room, .empty = head + used, .blocks = used / 8u };
 	return true;

@@ -3,6 +3,8 @@
 
 #include <sys/mman.h>
 
+#include "arch/address_bits.h"
+
 #define WORDS (CENSUS_PAGE / 8)
 #define AREA_AT 7u /* words from the secret to the first area */
 #define AREA_HEADER 24u
@@ -36,7 +38,7 @@ bool mallocng_group_of(struct mallocng_group *g, const uint64_t words[3])
 	const unsigned last = words[2] & 31, size_class = words[2] >> 6 & 63;
 	const uint32_t all = last == 31 ? UINT32_MAX : (2u << last) - 1, masks = (uint32_t)(words[1] | words[1] >> 32);
 
-	if (!words[0] || words[0] % UNIT || words[0] >> 47 || pages >> 35 ||
+	if (!words[0] || words[0] % UNIT || words[0] >> ADDRESS_BITS || pages >> 35 ||
 	    (size_class >= CLASSES && (size_class != MAPPED_CLASS || last || !pages)))
 		return false;
 	*g = (struct mallocng_group){ .start = words[0], .end = pages ? words[0] + pages * CENSUS_PAGE : 0 };

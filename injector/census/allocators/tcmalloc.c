@@ -3,6 +3,8 @@
 
 #include <stddef.h>
 
+#include "arch/address_bits.h"
+
 #define ROOT_WORDS (1u << 17)
 #define ROOT_BYTES (8ull * ROOT_WORDS)
 #define LEAF_PAGES (1u << 18)
@@ -313,7 +315,7 @@ int tcmalloc_take(struct other_heap *h, const struct maps *maps, struct census_m
 			continue;
 		}
 		const uint64_t leaf = census_memory_word(memory, at);
-		if (leaf && leaf % 8 == 0 && leaf >> 47 == 0)
+		if (leaf && leaf % 8 == 0 && leaf >> ADDRESS_BITS == 0)
 			rc = count_leaf(&t, leaf, i * LEAF_SPAN, e);
 	}
 	if (rc == 0)

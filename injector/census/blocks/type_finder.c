@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/address_bits.h"
 #include "base/grow.h"
 #include "census/blocks/type_names.h"
 
@@ -66,7 +67,7 @@ static int by_python(struct type_finder *f, const uint64_t *words, size_t count,
 	int rc = 0;
 
 	for (size_t k = 1; k <= 5 && k < count && !*number && rc == 0; k += 2)
-		if (type_name_may_follow(words[k - 1]) && words[k] % 8 == 0 && words[k] >> 47 == 0 &&
+		if (type_name_may_follow(words[k - 1]) && words[k] % 8 == 0 && words[k] >> ADDRESS_BITS == 0 &&
 		    words[k] >= CENSUS_PAGE)
 			rc = by_word(f, words[k], type_name_of_python, TYPE_PYTHON, number, e);
 	return rc;
@@ -74,7 +75,7 @@ static int by_python(struct type_finder *f, const uint64_t *words, size_t count,
 
 static bool is_pointer(const struct type_finder *f, uint64_t word)
 {
-	return word >> 16 && word >> 47 == 0 && glibc_heap_segment(&f->heap->glibc, word);
+	return word >> 16 && word >> ADDRESS_BITS == 0 && glibc_heap_segment(&f->heap->glibc, word);
 }
 
 /* An address in the heap may look like six characters with their end. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "census/heap/tcache.h"
 
+#include "arch/address_bits.h"
 #include "host/clocks.h"
 
 #define SMALL_BINS 64u /* for chunks of 32, 48 … bytes; those after them are of several sizes */
@@ -128,7 +129,7 @@ static bool is_tcache(struct glibc_heap *h, const uint16_t *counts, const uint64
 static bool may_be_lists(const struct glibc_heap *h, const uint64_t *entries)
 {
 	for (unsigned i = 0; i < bin_count(h); i++)
-		if (entries[i] % 16 || entries[i] >> 47)
+		if (entries[i] % 16 || entries[i] >> ADDRESS_BITS)
 			return false;
 	return true;
 }
@@ -202,7 +203,7 @@ bool tcache_has(const struct glibc_heap *h, struct census_memory *memory, uint64
 	if (h->glibc.release >= KEY_RELEASE)
 		return h->cache_key && second_word == h->cache_key;
 	/* Before, it is the address of the tcache. */
-	return second_word && second_word % 16 == 0 && second_word >> 47 == 0 &&
+	return second_word && second_word % 16 == 0 && second_word >> ADDRESS_BITS == 0 &&
 	       tcache_may_be(h, census_memory_word(memory, second_word - 8) & ~7ull);
 }
 

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "arch/address_bits.h"
 #include "census/heap/census_heap.h"
 
 struct block_part {
@@ -44,7 +45,7 @@ bool block_space_reach(struct block_space *b, uint64_t address, uint32_t *number
 /* May an address lead to a block? Nearly none does, of words that are no pointers. */
 static inline bool block_space_near(const struct block_space *b, uint64_t address)
 {
-	return address >> 47 == 0 && b->near[address >> 32] >> (address >> 26) % 64 & 1;
+	return address >> ADDRESS_BITS == 0 && b->near[address >> 32] >> (address >> 26) % 64 & 1;
 }
 bool block_space_is_reached(const struct block_space *b, uint32_t number);
 /* The block of a number. */
