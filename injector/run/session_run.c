@@ -161,7 +161,8 @@ static enum exit_status finish(struct session *s)
 	record_paths(s);
 	dump_writer_private(&s->recording.dump, target_private_bytes(&s->target));
 	rate_control_note_cost(s);
-	/* The recording ends here; how long the detach takes is no part of it. */
+	/* The recording ends here, if it has not by itself; how long the detach takes is no part of it. */
+	const bool abandoned = dump_writer_state(&s->recording.dump) == DUMP_STATE_ABANDONED;
 	dump_writer_renew(&s->recording.dump, SESSION_LEASE_NS);
 	dump_writer_end_lease(&s->recording.dump);
 	java_session_name(s, true);
@@ -184,7 +185,7 @@ static enum exit_status finish(struct session *s)
 		note_end_memory(s);
 		memory_looks_take(s, DUMP_MEMORY_END);
 	}
-	dump_writer_set_state(&s->recording.dump, DUMP_STATE_DETACHED, 0);
+	dump_writer_set_state(&s->recording.dump, abandoned ? DUMP_STATE_ABANDONED : DUMP_STATE_DETACHED, 0);
 	if (receipt_write(s, &e) < 0)
 		session_end_complain(s, &e);
 	return session_end_tell_detached(s);

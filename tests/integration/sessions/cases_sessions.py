@@ -221,6 +221,25 @@ def recording_stops_when_the_lease_runs_out(context):
 
 
 @case()
+def recording_that_stopped_is_told(context):
+    """memattach was held up for longer than its lease and then detaches as always: the dump says that it does not have all."""
+    victim = Victim(context, "alloc_loop", "calm")
+    session = Session(context, victim.pid)
+    session.process.send_signal(signal.SIGSTOP)
+    end = time.monotonic() + PATIENCE
+    while recording_state(victim.pid) != ABANDONED:
+        if time.monotonic() > end:
+            raise Failure(f"still recording {PATIENCE} s after memattach was stopped")
+        time.sleep(0.2)
+    session.process.send_signal(signal.SIGCONT)
+    check_receipt(session.stop(), victim.pid)
+    report = analyze(context, session.dump)
+    target = report["target"]
+    assert target["ended"] == "abandoned" and target["duration_is_least"] is True, target
+    victim.finish()
+
+
+@case()
 def target_killed(context):
     """SIGKILL of the target: memattach ends with 0 and a line about it; the dump is whole."""
     victim = Victim(context, "alloc_loop", "calm")
