@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "touch/patches/code_pages.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 
 #include "base/cleanup.h"
 #include "process/live_thread.h"
@@ -182,6 +184,24 @@ static void choose_runs(struct session *s)
 	page_scan_close(&pages);
 }
 
+static bool is_alone(const struct session *s)
+{
+	AUTO_FREE pid_t *tids = NULL;
+	size_t count = 0;
+
+	return target_tids(&s->target, &tids, &count, ERR_IGNORED) == 0 && count == 1;
+}
+
+/* Does the kernel join a mapping that has private copies with neighbours that have none? */
+static bool joins_copies(void)
+{
+	unsigned major, minor;
+	struct utsname kernel;
+
+	return uname(&kernel) == 0 && sscanf(kernel.release, "%u.%u", &major, &minor) == 2 &&
+	       (major > 6 || (major == 6 && minor >= 16));
+}
+
 int code_pages_set_apart(struct loan *l, struct err *e)
 {
 	struct code_runs *runs = &l->s->code_runs;
@@ -189,7 +209,7 @@ int code_pages_set_apart(struct loan *l, struct err *e)
 
 	_Static_assert(CODE_RUNS_MAX <= SA_CALL_MAX, "calls");
 	code_runs_free(runs);
-	if (!l->thread->filtered)
+	if (!l->thread->filtered && (is_alone(l->s) || joins_copies()))
 		choose_runs(l->s);
 	if (!runs->count)
 		return 0;
@@ -226,11 +246,7 @@ static int join(struct loan *l, const struct code_run *run, bool take_away, stru
  * borrowed thread is the only one. */
 static bool may_take_away(struct loan *l)
 {
-	AUTO_FREE pid_t *tids = NULL;
-	size_t count = 0;
-
-	return l->s->code_runs.count && target_tids(&l->s->target, &tids, &count, ERR_IGNORED) == 0 && count == 1 &&
-	       !has_locked_memory(l->s);
+	return l->s->code_runs.count && is_alone(l->s) && !has_locked_memory(l->s);
 }
 
 /* A run that is in one mapping with its neighbours was not set apart: the program has a hint of its own there. */

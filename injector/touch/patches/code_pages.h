@@ -18,7 +18,8 @@
  * what the file does:
  *
  *   - processes of several threads: one might map something there, or write, between the look at the pages and the list
- *     (who forks much has one thread)
+ *     (who forks much has one thread). The copies stay; before 6.16 kernels would not join mappings with them, so there
+ *     the pages are not set apart
  *   - pages that were private before, are of another file or of none by then (code that the program has moved into huge
  *     pages), or hold something else than then (a uprobe's breakpoint)
  *   - a mapping that holds the stub, which would have to run there
