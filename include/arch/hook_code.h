@@ -7,8 +7,8 @@
  *   TRAMPOLINE_CODE_BYTES    of the code of one trampoline
  *   TRAMPOLINE_ALLOCATE, ... entrances, from the start of a trampoline's code
  *   TRAMPOLINE_BELOW         no entrance: for a detour that has subtracted, and is below 0
- *   HOOKS_KEEP               1: hooks can keep registers (TRAMPOLINE_KEEPS), and entries be hooked. Without there are
- *                            neither the next two nor detours
+ *   HOOKS_KEEP               1: hooks can keep registers (TRAMPOLINE_KEEPS). Without, functions on whose registers
+ *                            callers may rely are not hooked at their entries, and the next two are not there
  *   TRAMPOLINE_KEPT_FIRST, TRAMPOLINE_KEPT_SECOND
  *                            where the caller's values of the two registers are that a detour with TRAMPOLINE_KEEPS
  *                            uses, from the stack pointer as it is at the entry of the function

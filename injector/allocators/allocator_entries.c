@@ -73,7 +73,7 @@ static int check_untouched(const struct around *a, const struct entry_code_funct
 	const uint8_t *now = a->now + (f->address - a->start);
 
 	for (size_t i = 0; i < f->bytes; i++)
-		if (now[i] != f->code[i] && now[i] != INSTRUCTION_BREAKPOINT)
+		if (now[i] != f->code[i] && !instruction_is_breakpoint(now[i]))
 			return err_set(e, ENOTSUP, "its code was changed since it was loaded");
 	return 0;
 }

@@ -12,8 +12,9 @@
  * Which file a function comes from cannot be seen in a program. So the code is searched, along direct calls and jumps
  * within the module, for a call that adds everything wherever that is:
  *
- *   - through a pointer in memory. Not through a register: it may hold the address of a function that GCC knows, in the
- *     large code model for one. Nor from the stack, nor as a TLS descriptor is called (instruction.h)
+ *   - through a pointer in memory, also where a register was loaded from there before, on a machine that has no other
+ *     such calls. Not through another register: it may hold the address of a function that GCC knows, in the large code
+ *     model for one. Nor from the stack, nor as a TLS descriptor is called (instruction.h)
  *   - of a stub that jumps through a word of the module, as those for functions of other modules do. A word that leads
  *     back into the stub's own function is none: `goto *label` looks the same
  *
@@ -37,8 +38,9 @@
 
 #include "allocators/allocator_internal.h"
 #include "allocators/function_body.h"
-#include "base/grow.h"
+#include "arch/code.h"
 #include "arch/instruction.h"
+#include "base/grow.h"
 #include "base/sorted.h"
 #include "base/order.h"
 
@@ -46,7 +48,6 @@
 #define INSTRUCTIONS_MAX 6000u /* all of them together */
 #define FUNCTION_BYTES_MAX (64u << 10)
 #define PROLOGUE_MAX 16u /* instructions */
-#define STUB_BYTES 16u
 
 struct extent {
 	uint64_t start;
@@ -149,10 +150,13 @@ static bool is_stub(const struct search *s, uint64_t address)
 {
 	uint8_t code[STUB_BYTES];
 	struct instruction in;
+	uint64_t word;
 
 	if (!elf_module_holds(s->v->file.module, address, sizeof code, PF_X) ||
 	    module_file_read(&s->v->file, address, code, sizeof code, ERR_IGNORED))
 		return false;
+	if (code_stub_word(code, sizeof code, address, &word))
+		return leads_away(s, word, address);
 	for (size_t at = 0; at < sizeof code; at += in.bytes) {
 		if (!instruction_read(&in, code + at, sizeof code - at, address + at))
 			return false;
@@ -191,7 +195,8 @@ static void search_body(struct search *s, struct function_body *b, uint64_t from
 	function_body_add(b, from);
 	while (!s->found && s->left && function_body_next(b, &in)) {
 		s->left--;
-		if (in.calls_pointer)
+		if (in.calls_pointer ||
+		    (in.calls_register && code_calls_what_was_read(b->code, in.address - b->address)))
 			s->found = true;
 		else if (in.flow == FLOW_CALL || in.flow == FLOW_JUMP || in.flow == FLOW_CONDITION)
 			take_branch(s, b, &in);

@@ -57,6 +57,10 @@ bool code_stub_word(const uint8_t *code, size_t bytes, uint64_t address, uint64_
 #define LAZY_STUB_ANY UINT32_MAX /* *number: all GOT entries of the module hold the same one */
 bool code_lazy_stub(const uint8_t code[LAZY_STUB_BYTES], uint32_t *number);
 
+/* Is the call by a register at `at` one of what was read from memory just before, not from the stack and no descriptor
+ * of TLS? Where calls take operands in memory instructions say it (calls_pointer). */
+bool code_calls_what_was_read(const uint8_t *code, size_t at);
+
 /* Does the function do nothing but return an address that is at a distance from its code? */
 bool code_returns_address(const uint8_t code[RETURNS_ADDRESS_BYTES], uint64_t address, uint64_t *returned);
 

@@ -44,10 +44,24 @@
 #include "base/err.h"
 #include "arch/instruction.h"
 
+#if defined(__x86_64__)
 #define ENTRY_JUMP_BYTES 5u
-#define ENTRY_DISPLACED_MAX 5u     /* instructions of one byte */
-#define ENTRY_COPY_MAX 48u         /* one of 15 may be first, and last; each may grow to 6 bytes if it is short */
-#define ENTRY_FIRST_MAX 40u        /* endbr64, one that is run twice, and what is displaced */
+#define ENTRY_DISPLACED_MAX 5u /* instructions of one byte */
+#define ENTRY_COPY_MAX 48u     /* one of 15 may be first, and last; each may grow to 6 bytes if it is short */
+#define ENTRY_FIRST_MAX 40u    /* endbr64, one that is run twice, and what is displaced */
+#define ENTRY_UNDO_BYTES 5u
+#define ENTRY_FAR_JUMP_BYTES 14u
+#define ENTRY_REACH 0x7fffffffull /* of a jump, and of what its copy refers to */
+#elif defined(__aarch64__)
+#define ENTRY_JUMP_BYTES 4u
+#define ENTRY_COPY_MAX 16u /* one that is run twice, and up to three for the one that is displaced */
+#define ENTRY_FIRST_MAX 8u
+#define ENTRY_UNDO_BYTES 4u
+#define ENTRY_FAR_JUMP_BYTES 16u
+#define ENTRY_REACH 0x7fffffcull
+#else
+#error "memattach hooks no entries on this architecture yet"
+#endif
 #define ENTRY_BODY_MAX (64u << 10) /* a longer function is not read, and refused */
 #define ENTRY_AFTER_MAX 16u        /* functions are aligned to this: padding behind one is not longer */
 
@@ -93,7 +107,7 @@ struct entry_code_plan {
 /* -ENOTSUP: refused, the text says why. */
 int entry_code_plan_make(struct entry_code_plan *plan, const struct entry_code_function *f, struct err *e) WARN_UNUSED;
 
-/* The bytes to write, for a hook within 2 GiB. -ERANGE: it is not. */
+/* The bytes to write, for a hook within ENTRY_REACH. -ERANGE: it is not. */
 struct entry_code_patch {
 	uint8_t jump[ENTRY_JUMP_BYTES];   /* plan.write_bytes of it */
 	uint8_t island[ENTRY_JUMP_BYTES]; /* if there is an island */
@@ -101,11 +115,9 @@ struct entry_code_patch {
 int entry_code_patch_make(struct entry_code_patch *patch, const struct entry_code_plan *plan, uint64_t hook,
                           struct err *e) WARN_UNUSED;
 
-#define ENTRY_UNDO_BYTES 5u
 void entry_code_undo(uint8_t code[ENTRY_UNDO_BYTES], const struct instruction_undo *undo);
 
-/* A jump to anywhere, which changes no register. */
-#define ENTRY_FAR_JUMP_BYTES 14u
+/* A jump to anywhere, which changes no register, or one that calls may change. */
 void entry_code_far_jump(uint8_t code[ENTRY_FAR_JUMP_BYTES], uint64_t target);
 
 /* The repeated and the displaced instructions, encoded for the address at, and the jump back. -ERANGE: at is too far

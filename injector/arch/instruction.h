@@ -9,10 +9,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#if defined(__x86_64__)
 #define INSTRUCTION_MAX 15u
+#else
+#define INSTRUCTION_MAX 4u
+#endif
 
-/* What a debugger or a uprobe writes over the first byte of an instruction. */
-#define INSTRUCTION_BREAKPOINT 0xcc
+/* Is the byte by itself what a debugger or a uprobe writes over the first one of an instruction? */
+static inline bool instruction_is_breakpoint(uint8_t byte)
+{
+	return INSTRUCTION_MAX > 4 && byte == 0xcc;
+}
 
 enum instruction_flow {
 	FLOW_NEXT,      /* goes on behind itself; system calls too */
@@ -46,7 +53,8 @@ struct instruction {
 	bool padding;         /* nop of any length, int3 */
 	bool loads_address;   /* lea */
 	bool calls_pointer;   /* a call through a word of data: not on the stack, and no descriptor of TLS */
-	bool saves_argument;  /* pushes a register that a called function may change, but for rax */
+	bool calls_register;  /* a call through a register, where only that can be: code_calls_what_was_read() tells */
+	bool saves_argument;  /* saves a register that a called function may change, and that most do not save */
 	bool repeatable;      /* as the first of a function: may be run twice (below), if in between … */
 	struct instruction_undo undo;
 	bool has_immediate;

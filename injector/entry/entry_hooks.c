@@ -45,8 +45,11 @@ static bool throws_past_hook(const struct allocator_function *fn, const struct l
 	return !libc_loads_payload(libc) && listed_hook_throws(fn->like.hook) && (!fn->quiet || !fn->uses_all);
 }
 
-static const char *crosses_line(const struct allocator_function *fn)
+/* Of the way that was found to hook it. */
+static const char *unsafe_way(const struct allocator_function *fn)
 {
+	if (!HOOKS_KEEP && !fn->uses_all)
+		return "its callers may rely on registers that hooks change on this machine";
 	return fn->entry.crosses_line ? "the jump would cross a cache line" : NULL;
 }
 
@@ -61,7 +64,7 @@ static const char *obstacle(const struct allocator_function *fn, const struct li
 		return "its arguments are not those of a function that can be hooked";
 	if (throws_past_hook(fn, libc))
 		return "it may throw, and no unwinder knows a payload that is not loaded by dlopen";
-	return crosses_line(fn);
+	return unsafe_way(fn);
 }
 
 static bool is_called(const struct allocator *a)
@@ -162,7 +165,7 @@ const char *entry_hook_make(struct entry_hook *hook, const struct allocator_func
 		return fn->entry_refusal;
 	make_hook(hook, fn, &modules->list[fn->module]);
 	hook->outer = outer;
-	return crosses_line(fn);
+	return unsafe_way(fn);
 }
 
 static int add_hook(struct entry_hooks *h, const struct entry_hooks_input *c, const struct allocator *a,

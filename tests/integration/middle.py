@@ -22,10 +22,11 @@ MIDDLE = {
     "life of the target": ("stopped_state_is_kept", "signals_come_once_and_in_order", "exit_during_session", "exec_during_session",
                            "child_that_shares_the_memory", "scribbling_target"),
 }
-# On other machines than x86-64 (label elsewhere): what does without hooks at entries.
+# On other machines than x86-64 (label elsewhere).
 ELSEWHERE = ("known_heap_exact", "known_heap_64k", "idle_sleeper_is_as_before", "attached_target_has_no_tracer_and_no_descriptors",
              "stopped_target_stays_stopped", "alloc_loop_now", "alloc_loop_lazy", "alloc_loop_signed", "alloc_loop_exact",
-             "thread_churn", "fork_storm", "signals", "dlopen_storm", "cxx_exceptions", "cycles_alloc_loop", "cycles_sleeper",
+             "thread_churn", "fork_storm", "signals", "dlopen_storm", "cxx_exceptions", "entry_cycles_thread_churn",
+             "entry_cycles_fork_storm", "entry_cycles_cxx_exceptions", "cycles_alloc_loop", "cycles_sleeper",
              "redis_under_load", "redis_idle", "nginx_under_load", "python3_malloc", "memattach_killed_then_detach", "ctrl_c", "target_killed",
              "killed_at_random_epoll", "killed_at_random_nanosleep", "killed_at_random_storm",
              "second_session_is_refused", "recording_stops_when_the_lease_runs_out")

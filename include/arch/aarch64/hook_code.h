@@ -13,8 +13,8 @@
 
 #define HOOKS_KEEP 0
 
-/* Room for detours, which are not there yet. */
 #define DETOUR_BYTES 256
-#define DETOUR_COPY 0
+#define DETOUR_COPY 48
+/* None keeps registers. */
 #define DETOUR_KEEPING_RESUME 0
 #define DETOUR_KEEPING_COPY 0

@@ -119,6 +119,29 @@ bool code_maps_memory(const uint8_t *code, size_t bytes)
 	return number && call;
 }
 
+/* The register was loaded by one of the instructions before. A descriptor's function comes right behind add x0, x0. */
+#define LOOK_BACK 16u
+bool code_calls_what_was_read(const uint8_t *code, size_t at)
+{
+	const unsigned number = word_from(word_at(code + at));
+
+	if (at >= WORD_BYTES && (word_at(code + at - WORD_BYTES) & 0xff8003ff) == 0x91000000)
+		return false;
+	for (unsigned i = 1; i <= LOOK_BACK && i * WORD_BYTES <= at; i++) {
+		const uint32_t word = word_at(code + at - i * WORD_BYTES);
+		struct word_access access;
+		uint64_t target;
+		unsigned what;
+
+		if (word_branch(word, 0, &target) || word_is_indirect(word, &what))
+			return false;
+		if (word_changes(word, number))
+			return word_accesses(word, &access) && access.loads && !access.vector &&
+			       word_from(word) != STACK_POINTER;
+	}
+	return false;
+}
+
 /* adrp x16; ldr x17; add x16; br x17. The words of it, from the first on. */
 bool code_stub_word(const uint8_t *code, size_t bytes, uint64_t address, uint64_t *word)
 {

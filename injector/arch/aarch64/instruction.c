@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Each is a word; undo and repeatable are for entry hooks, which are not there. */
+/* Each is a word. Entry hooks look at these themselves (entry_code.c): repeatable and undo are not said. */
 #include "arch/instruction.h"
 
 #include "arch/aarch64/words.h"
 
-#define WORD_NOP 0xd503201f
 #define WORD_LANDING_PADS 0xd503241f /* bti, in its forms: bits 6 and 7 */
 
 static enum instruction_flow flow_of(uint32_t word)
@@ -24,6 +23,15 @@ static enum instruction_flow flow_of(uint32_t word)
 	return word >> 16 == 0 || (word & 0xffe0001f) == 0xd4200000 ? FLOW_TRAP : FLOW_NEXT;
 }
 
+/* A store of one of x9 to x15 to the stack: functions that save these have a convention of their own. */
+static bool saves_temporary(uint32_t word)
+{
+	struct word_access access;
+
+	return word_accesses(word, &access) && !access.loads && !access.vector && word_from(word) == STACK_POINTER &&
+	       word_to(word) >= 9 && word_to(word) <= 15;
+}
+
 bool instruction_read(struct instruction *in, const uint8_t *code, size_t bytes, uint64_t address)
 {
 	uint64_t number;
@@ -33,7 +41,7 @@ bool instruction_read(struct instruction *in, const uint8_t *code, size_t bytes,
 	if (bytes < WORD_BYTES || address % WORD_BYTES)
 		return false;
 	const uint32_t word = word_at(code);
-	authenticated = word == 0xd503233f || word == 0xd503237f; /* paciasp, pacibsp: landing pads, too */
+	authenticated = word == WORD_SIGN || word == 0xd503237f; /* paciasp, pacibsp: landing pads, too */
 	*in = (struct instruction){ .address = address, .bytes = WORD_BYTES, .flow = flow_of(word), .fixed = true };
 	in->has_target = word_branch(word, address, &in->target);
 	in->has_memory = word_loads_near(word, address, &in->memory);
@@ -44,7 +52,8 @@ bool instruction_read(struct instruction *in, const uint8_t *code, size_t bytes,
 	in->distance_bytes = in->has_target || in->has_memory ? WORD_BYTES : 0;
 	in->landing_pad = (word & ~0xc0u) == WORD_LANDING_PADS || authenticated;
 	in->padding = word == WORD_NOP || word == 0;
-	in->calls_pointer = word_is_indirect(word, &what) && what == 1;
+	in->calls_register = word_is_indirect(word, &what) && what == 1;
+	in->saves_argument = saves_temporary(word);
 	/* cmp with a number; movz of a number */
 	if ((word & 0x7fc0001f) == 0x7100001f) {
 		in->has_immediate = true;

@@ -14,7 +14,13 @@
 #define WORD_PUSH_16_30 0xa9bf7bf0   /* stp x16, x30, [sp, #-16]! */
 #define WORD_SYSTEM_CALL 0xd4000001  /* svc #0 */
 #define WORD_RETURN 0xd65f03c0       /* ret */
+#define WORD_NOP 0xd503201f
+#define WORD_SIGN 0xd503233f    /* paciasp: a landing pad, too */
+#define WORD_UNSIGN 0xd50323bf  /* autiasp */
+#define WORD_JUMP_16 0xd61f0200 /* br x16 */
+#define WORD_LOAD_16 0x58000010 /* ldr x16, at a distance from bit 5 on */
 #define STUB_REGISTER 16u
+#define STACK_POINTER 31u
 
 static inline uint32_t word_at(const uint8_t *code)
 {
@@ -22,6 +28,11 @@ static inline uint32_t word_at(const uint8_t *code)
 
 	memcpy(&word, code, sizeof word);
 	return word;
+}
+
+static inline void word_put(uint8_t *code, uint32_t word)
+{
+	memcpy(code, &word, sizeof word);
 }
 
 /* The bits first … last of a word, the highest one being the sign. */

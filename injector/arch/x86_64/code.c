@@ -163,3 +163,9 @@ void code_distances(const uint8_t *code, size_t bytes, uint64_t address, const s
 			fn(context, distance_kind(code + at), at, target);
 	}
 }
+
+bool code_calls_what_was_read(const uint8_t *code, size_t at)
+{
+	(void)code, (void)at;
+	return false;
+}

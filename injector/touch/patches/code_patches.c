@@ -136,11 +136,12 @@ static bool what_to_write(uint8_t *write, const uint8_t *now, const uint8_t *fro
                           bool exactly)
 {
 	for (unsigned i = 0; i < bytes; i++) {
-		const bool probed = !exactly && now[i] == INSTRUCTION_BREAKPOINT && from[i] != INSTRUCTION_BREAKPOINT;
+		const bool probed = !exactly && instruction_is_breakpoint(now[i]) &&
+		                    !instruction_is_breakpoint(from[i]);
 
 		if (now[i] != from[i] && !probed)
 			return false;
-		write[i] = probed ? INSTRUCTION_BREAKPOINT : to[i];
+		write[i] = probed ? now[i] : to[i];
 	}
 	return true;
 }
@@ -149,7 +150,7 @@ static bool what_to_write(uint8_t *write, const uint8_t *now, const uint8_t *fro
 static bool is_old_code(const struct change *row, const uint8_t *now)
 {
 	for (unsigned i = 0; i < row->bytes; i++)
-		if (now[i] != row->old[i] && (now[i] != INSTRUCTION_BREAKPOINT || row->kind == CHANGE_PYTHON_WORD))
+		if (now[i] != row->old[i] && (!instruction_is_breakpoint(now[i]) || row->kind == CHANGE_PYTHON_WORD))
 			return false;
 	return true;
 }

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 
 #include "arch/detour_code.h"
+#include "arch/entry_code.h"
 #include "process/live_thread.h"
 #include "touch/remote/payload_symbols.h"
 #include "trampolines.h"
@@ -17,12 +18,12 @@
 #endif
 
 #define PAGE_BYTES 4096ull
-#define FILE_OFFSET PAGE_BYTES             /* not 0: what is mapped from there is the image itself (modules.c) */
-#define TRIES 8u                           /* the program maps memory too */
-#define REACH (0x7fffffffull - (1u << 20)) /* of a jump, from and to any byte of module and area */
-#define LOWEST 0x10000ull                  /* vm.mmap_min_addr is no larger */
-#define GROWTH (16ull << 20)               /* left between an area and what may grow towards it */
-#define STEP (16ull << 20)                 /* left above an area for each place that was taken meanwhile */
+#define FILE_OFFSET PAGE_BYTES           /* not 0: what is mapped from there is the image itself (modules.c) */
+#define TRIES 8u                         /* the program maps memory too */
+#define REACH (ENTRY_REACH - (1u << 20)) /* of a jump, from and to any byte of module and area */
+#define LOWEST 0x10000ull                /* vm.mmap_min_addr is no larger */
+#define GROWTH (16ull << 20)             /* left between an area and what may grow towards it */
+#define STEP (16ull << 20)               /* left above an area for each place that was taken meanwhile */
 
 /* ---- where they may lie ---- */
 
@@ -143,7 +144,7 @@ static int make_area(struct loan *l, unsigned number, size_t first, int payload_
 		maps_free(&maps);
 		rc = area.address ? map_area(l, number, &area, payload_fd, e)
 		                  : err_set(e, ENOSPC,
-		                            "there is no room for detours within 2 GiB of the functions that "
+		                            "there is no room for detours within reach of the functions that "
 		                            "would be hooked at their entries");
 	}
 	if (rc == -EEXIST)

@@ -7,9 +7,9 @@
  *                      v  not sampled                                     |
  *     behind the displaced <-jump-- their copy, in the detour <-----------+
  *
- * A jump at an entry and the operands of the copied instructions reach 2 GiB, so each module that has hooked functions
- * gets an area near it (detour_place()). The area is a mapping of the payload's file, so that what is left of one is
- * seen by its file; its bytes are written by memattach.
+ * A jump at an entry and the operands of the copied instructions do not reach far (ENTRY_REACH), so each module that
+ * has hooked functions gets an area near it (detour_place()). The area is a mapping of the payload's file, so that what
+ * is left of one is seen by its file; its bytes are written by memattach.
  */
 #pragma once
 

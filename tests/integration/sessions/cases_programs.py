@@ -27,11 +27,10 @@ def check_stacks(report):
         raise Failure(f"{share:.2%} of the samples have a stack that is cut short")
 
 
-def check_measured(report):
-    """Nothing that these programs allocate or free is missed. Without hooks at entries the C library's own calls may be, which is said."""
-    expected = {"measured" if platform.machine() == "x86_64" else "lower_bound"}
+def check_measured(report, expected="measured"):
+    """Nothing that these programs allocate or free is missed."""
     worth = {report["trust"][figure]["value"] for figure in ("live_bytes", "live_count", "allocated_bytes", "allocated_count")}
-    assert worth == expected, report["trust"]
+    assert worth == {expected}, report["trust"]
 
 
 def wait_for_redis(port, server):
@@ -79,7 +78,8 @@ def redis_under_load(context):
         assert b"crashed" not in server_log.read(), "see redis.log"
     report = analyze(context, session.dump)
     check_stacks(report)
-    check_measured(report)
+    # On whose registers callers may rely is not hooked elsewhere (docs/porting.md): jemalloc's functions.
+    check_measured(report, "measured" if platform.machine() == "x86_64" else "lower_bound")
     assert report["samples"]["taken"] > 100, report["samples"]
     top = sorted(report["stacks"], key=lambda s: -s["live_bytes"]["estimate"])[:5]
     names = {name for stack in top for name in functions_of(stack)}
