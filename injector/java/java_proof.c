@@ -6,14 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/compiled_frame.h"
 #include "base/cleanup.h"
 #include "host/clocks.h"
+#include "process/task.h"
 
 #define PAUSE_NS 1000000 /* after the first look, twice as long after each further one */
 #define PAUSES_MAX 64u   /* of one proof */
 #define CHECKED 1024u    /* methods that are remembered as right, a power of two */
 #define POINTS_OF_CODE 4u
-#define CODES_LEAST 8u /* one of so many must have a method: only those of unloaded classes have none */
+#define CODES_LEAST 8u   /* one of so many must have a method: only those of unloaded classes have none */
+#define ENTRY_BYTES 256u /* of compiled code: its frame is made there, in some code further inside */
 
 struct prover {
 	struct java_proof *p;
@@ -21,6 +24,7 @@ struct prover {
 	unsigned looks, pauses;
 	uint64_t last_id, last_code;         /* compile_id, and of which code */
 	uint32_t files, own_files;           /* of frames; those that have their class's name */
+	uint32_t framed, made;               /* pieces of code that have a frame; those that make one of that size */
 	struct java_method checked[CHECKED]; /* by address */
 };
 
@@ -90,6 +94,20 @@ static int prove_head(struct prover *pr, const struct java_code *code, struct er
 	return 0;
 }
 
+/* Do its first instructions make a frame as large as it is said to be? */
+static int prove_frame(struct prover *pr, const struct java_code *code, struct err *e)
+{
+	uint8_t bytes[ENTRY_BYTES];
+	const uint64_t count = code->end - code->start < sizeof bytes ? code->end - code->start : sizeof bytes;
+
+	if (code->frame_bytes <= 16)
+		return 0;
+	int rc = target_read(&pr->p->view.memory, code->start, bytes, count, e);
+	pr->framed += rc == 0;
+	pr->made += rc == 0 && compiled_frame_made(bytes, count, code->frame_bytes);
+	return rc;
+}
+
 /* One of an unloaded class has no method any more. */
 static int prove_code_once(struct prover *pr, const struct java_code *code, struct err *e)
 {
@@ -103,6 +121,7 @@ static int prove_code_once(struct prover *pr, const struct java_code *code, stru
 		return rc;
 	rc = method_check(pr, &own, &m, e);
 	rc = rc ?: prove_head(pr, code, e);
+	rc = rc ?: prove_frame(pr, code, e);
 	for (uint32_t n = 0; rc == 0 && n < POINTS_OF_CODE; n++) {
 		rc = java_code_debug_pc(v, code, n, &pc, e);
 		if (rc == -ENOENT)
@@ -176,6 +195,10 @@ static int prove_heaps(struct prover *pr, struct err *e)
 		rc = prove_heap(pr, &v->heaps[i], &count, e);
 	if (rc == 0 && count >= CODES_LEAST && pr->p->codes == 0)
 		rc = err_set(e, EINVAL, "no compiled code has a Method");
+	if (rc == 0 && pr->p->codes >= CODES_LEAST && pr->p->points < pr->p->codes)
+		rc = err_set(e, EINVAL, "compiled code has hardly any debug information");
+	if (rc == 0 && pr->framed >= CODES_LEAST && 2 * pr->made < pr->framed)
+		rc = err_set(e, EINVAL, "compiled code does not make the frames that it is said to have");
 	return rc;
 }
 
@@ -317,11 +340,27 @@ static int list_threads(struct prover *pr, struct err *e)
 	return 0;
 }
 
+/* Some thread has the number that the kernel knows it by, in the process's own namespace: they come and go. */
+static int prove_numbers(struct prover *pr, struct err *e)
+{
+	const struct target_memory *tm = &pr->p->view.memory;
+	AUTO_FREE int32_t *numbers = calloc(pr->p->stack_count + 1, sizeof *numbers);
+
+	if (!numbers)
+		return err_set(e, ENOMEM, "no memory for the numbers of threads");
+	for (size_t i = 0; i < pr->p->stack_count; i++)
+		numbers[i] = pr->p->stacks[i].thread.tid;
+	return task_has_inner(tm->process ? tm->process : tm->pid, numbers, pr->p->stack_count)
+	               ? 0
+	               : err_set(e, EINVAL, "none of its threads has a number that the process's have");
+}
+
 static int prove_stacks(struct prover *pr, struct err *e)
 {
 	struct java_proof *p = pr->p;
 
 	int rc = list_threads(pr, e);
+	rc = rc ?: prove_numbers(pr, e);
 	for (size_t i = 0; i < p->stack_count && rc == 0; i++) {
 		struct java_stack *s = &p->stacks[i];
 		rc = prove_stack(pr, s, e);

@@ -4,9 +4,12 @@
  * before anything is built upon that, in two ways that need each other's structures:
  *
  * - The compiled code in its code heaps: each instruction that has debug information must lead to methods that their
- *   classes have, at a bytecode that is theirs. Some instructions of each piece of code, of so many pieces.
+ *   classes have, at a bytecode that is theirs. Some instructions of each piece of code, of so many pieces. Most pieces
+ *   have such instructions, and begin by making a frame of the size that is noted of them: so this does not depend on
+ *   whether a thread happens to rest in compiled code.
  * - The stacks of its threads: each that has an anchor is walked to the thread's first frame, and each frame must have
- *   such a method with a name, a file, and a line in the method's table. At least one frame must have been seen.
+ *   such a method with a name, a file, and a line in the method's table. At least one frame must have been seen, and
+ *   some thread must have the number of one of the process.
  *
  * One failure, and nothing is proved. The process runs meanwhile: what fails is looked at again, and if it fails each
  * time in the same way while the thread has not moved, or the code is still there, the layout is wrong. All work is

@@ -42,7 +42,8 @@ pid_t task_inner_tid(pid_t pid, pid_t tid)
 	return inner > 0 ? inner : tid;
 }
 
-pid_t task_alive(pid_t pid)
+/* The first thread for which it is true; 0: there is none. */
+static pid_t task_find(pid_t pid, bool (*is)(void *arg, pid_t pid, pid_t tid), void *arg)
 {
 	char path[40];
 	pid_t found = 0;
@@ -53,9 +54,43 @@ pid_t task_alive(pid_t pid)
 		return 0;
 	for (struct dirent *entry; !found && (entry = readdir(dir));) {
 		pid_t tid = (pid_t)atoi(entry->d_name);
-		if (tid > 0 && task_has_memory(pid, tid))
+		if (tid > 0 && is(arg, pid, tid))
 			found = tid;
 	}
 	closedir(dir);
 	return found;
+}
+
+struct numbers {
+	const int32_t *list;
+	size_t count;
+};
+
+static bool has_number(void *arg, pid_t pid, pid_t tid)
+{
+	const struct numbers *n = arg;
+	const pid_t inner = task_inner_tid(pid, tid);
+
+	for (size_t i = 0; i < n->count; i++)
+		if (n->list[i] == inner)
+			return true;
+	return false;
+}
+
+bool task_has_inner(pid_t pid, const int32_t *numbers, size_t count)
+{
+	struct numbers n = { numbers, count };
+
+	return task_find(pid, has_number, &n) != 0;
+}
+
+static bool has_memory(void *arg, pid_t pid, pid_t tid)
+{
+	(void)arg;
+	return task_has_memory(pid, tid);
+}
+
+pid_t task_alive(pid_t pid)
+{
+	return task_find(pid, has_memory, NULL);
 }

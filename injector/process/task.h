@@ -3,6 +3,8 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Neither ended nor exiting, which takes the memory away first. */
@@ -10,5 +12,7 @@ bool task_has_memory(pid_t pid, pid_t tid);
 /* The number that the thread has for the target, which may live in a pid namespace of its own; tid if it is not known.
  */
 pid_t task_inner_tid(pid_t pid, pid_t tid);
+/* Has one of its threads one of these numbers, as the target sees them? */
+bool task_has_inner(pid_t pid, const int32_t *numbers, size_t count);
 /* The first thread that has memory: the main one unless it has ended. 0: none was found. */
 pid_t task_alive(pid_t pid);

@@ -172,7 +172,7 @@ static bool is_tolerant(const char *name)
 {
 	static const char *const list =
 		" cache_high version_major version_text block_used blob_bytes compiled_deopt compiled_deopt_mh "
-		"compiled_original compiled_id method_access thread_stack_base native_id anchor_fp "
+		"compiled_original compiled_id method_access thread_stack_base anchor_fp "
 		"blob_data pool_file array_length pool_length threads_length thread_stack_bytes const_words "
 		"const_flags counters loaders loader_next loader_classes class_loader class_next ";
 	char word[60];
@@ -212,6 +212,32 @@ static void test_java_prove_refuses_fields_in_another_place(void **state)
 		}
 	assert_true(proves(&p.view.s));
 	java_proof_done(&p);
+}
+
+/* Whatever threads happen to rest in: nothing of the stacks has been looked at. */
+static void test_java_prove_refuses_by_compiled_code_alone(void **state)
+{
+	static const int64_t distances[] = { -8, 8, -4096, 60000 };
+	struct java_proof right, p;
+
+	(void)state;
+	need_jvm();
+	prove(&right);
+	for (size_t i = 0; i < FIELDS; i++)
+		for (size_t d = 0; d < sizeof distances / sizeof distances[0]; d++) {
+			struct java_structures s = right.view.s;
+			struct java_field *f = (void *)((char *)&s + fields[i].at);
+			if (f->bytes == 0 || is_tolerant(fields[i].name) ||
+			    (strncmp(fields[i].name, "compiled_", 9) != 0 &&
+			     strcmp(fields[i].name, "blob_frame_words") != 0))
+				continue;
+			f->at += (uint64_t)distances[d];
+			java_proof_make_with(&p, &s, &view.maps, &view.tm, 1);
+			if (p.proved || p.stack_count)
+				fail_msg("%s %d: %s", fields[i].name, (int)distances[d], p.why);
+			java_proof_done(&p);
+		}
+	java_proof_done(&right);
 }
 
 static void test_java_prove_refuses_structures_of_another_size(void **state)
@@ -405,6 +431,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_java_prove_shows_what_the_jvm_says),
 		cmocka_unit_test(test_java_prove_refuses_fields_in_another_place),
+		cmocka_unit_test(test_java_prove_refuses_by_compiled_code_alone),
 		cmocka_unit_test(test_java_prove_refuses_structures_of_another_size),
 		cmocka_unit_test(test_java_frame_has_the_name_of_its_code_only),
 		cmocka_unit_test(test_java_frame_of_no_method_has_no_name),
