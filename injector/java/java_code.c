@@ -168,8 +168,9 @@ int java_code_next(struct java_view *v, const struct java_heap *heap, uint64_t *
 	int rc = java_field_read(&v->memory, *at, &v->s.block_length, &segments, e);
 	if (rc == 0 && segments == 0)
 		return -ENOENT; /* behind the last one nothing has been written */
+	code->end = 0;
 	rc = rc ?: block_read(v, heap, *at, code, used, e);
-	if (rc == 0)
+	if (code->end)
 		*at = code->end;
 	return rc;
 }

@@ -62,7 +62,9 @@ struct java_code {
 
 /* -ENOENT: no code is there. */
 int java_code_at(struct java_view *v, uint64_t pc, struct java_code *code, struct err *e) WARN_UNUSED;
-/* The blocks of a heap one after the other: *at begins as heap->low, -ENOENT at the end. used: else it is free. */
+/* The blocks of a heap one after the other: *at begins as heap->low, -ENOENT at the end. used: else it is free. Where a
+ * block is one, but what it holds is not described (C1's buffers have no frame size; one is just being made), *at goes
+ * on with the failure, too. */
 int java_code_next(struct java_view *v, const struct java_heap *heap, uint64_t *at, struct java_code *code, bool *used,
                    struct err *e) WARN_UNUSED;
 

@@ -161,7 +161,8 @@ static int prove_code(struct prover *pr, const struct java_code *code, struct er
 	return is_of_objects(rc) ? 0 : rc;
 }
 
-/* A heap changes while it is gone through: where the chain of blocks breaks, it is left. */
+/* A heap changes while it is gone through: what a block holds may not be described, and where the chain of blocks
+ * breaks, it is left. */
 static int prove_heap(struct prover *pr, const struct java_heap *heap, uint32_t *seen, struct err *e)
 {
 	uint64_t at = heap->low;
@@ -169,9 +170,14 @@ static int prove_heap(struct prover *pr, const struct java_heap *heap, uint32_t 
 
 	for (uint32_t count = 0; rc == 0 && count < JAVA_CODES_MAX;) {
 		struct java_code code;
+		const uint64_t before = at;
 		bool used;
 
 		rc = java_code_next(&pr->p->view, heap, &at, &code, &used, e);
+		if (is_of_objects(rc) && at > before) {
+			rc = 0;
+			continue;
+		}
 		if (rc == 0 && used && code.kind == JAVA_CODE_BARRIER)
 			java_inside_barrier(&pr->p->view, &code);
 		if (rc == 0 && used && code.kind == JAVA_CODE_COMPILED) {

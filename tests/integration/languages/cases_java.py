@@ -101,6 +101,13 @@ def gone(report):
     return sum(stack["samples"] for stack in report["stacks"] if any(frame["function"] == "[gone]" for frame in stack["frames"]))
 
 
+def check_proved_by_code(context, victim, compiles):
+    """Compiled code has been looked at if there is any, in whatever heap it lies, behind whatever else."""
+    doctor = run_memattach(context, "--doctor", "-p", str(victim.pid))
+    places = re.search(r"(\d+) places in (\d+) compiled methods", doctor.stdout + doctor.stderr)
+    assert places and (int(places[2]) > 20) == compiles, doctor
+
+
 @case()
 def java_lines_are_those_that_java_says(context):
     """Of each stack of a buffer, a Deflater or an Inflater the program's own frames are one of the lists that it has printed, line by line."""
@@ -110,6 +117,7 @@ def java_lines_are_those_that_java_says(context):
         session = Session(context, victim.pid, "-v", "--max-overhead", "0", rate="4k")
         session.sampled(5000)
         check_receipt(session.stop(), victim.pid)
+        check_proved_by_code(context, victim, "-Xint" not in options)
         end(victim)
         said = {line[6:] for line in victim.lines.seen if line.startswith("STACK ")}
         report = analyze(context, session.dump, "--top", "0")
