@@ -76,20 +76,18 @@ static size_t read_mem_file(const struct target_memory *tm, uint64_t address, ch
 	return done;
 }
 
-/* Reads what can be read from the start; the count, 0 with errno set if nothing. */
+/* Reads what can be read from the start; the count, less than bytes with errno set. */
 static size_t read_some(const struct target_memory *tm, uint64_t address, char *buffer, size_t bytes)
 {
-	size_t done = 0;
+	size_t done = read_mem_file(tm, address, buffer, bytes);
 
 	while (done < bytes) {
 		struct iovec local = { buffer + done, bytes - done };
 		struct iovec remote = { (void *)(uintptr_t)(address + done), bytes - done };
 		ssize_t n = read_vectors(tm, &local, &remote, 1);
 		if (n <= 0) {
-			int saved = n < 0 ? errno : EFAULT;
-			size_t more = read_mem_file(tm, address + done, buffer + done, bytes - done);
-			errno = saved;
-			return done + more;
+			errno = n < 0 ? errno : EFAULT;
+			break;
 		}
 		done += (size_t)n;
 	}
@@ -145,31 +143,36 @@ int target_read_string(const struct target_memory *tm, uint64_t address, char *b
 	return err_set(e, ENAMETOOLONG, "no string of less than %zu bytes at 0x%" PRIx64, size, address);
 }
 
+/* A partial result would not tell which piece has failed. */
+static int read_each(const struct target_memory *tm, const struct target_piece *pieces, size_t count, struct err *e)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < count && rc == 0; i++)
+		rc = target_read(tm, pieces[i].address, pieces[i].buffer, pieces[i].bytes, e);
+	return rc;
+}
+
 int target_read_batch(const struct target_memory *tm, const struct target_piece *pieces, size_t count, struct err *e)
 {
 	struct iovec local[PIECES_PER_CALL], remote[PIECES_PER_CALL];
 
 	while (count > 0) {
-		size_t n = count < PIECES_PER_CALL ? count : PIECES_PER_CALL;
+		const size_t n = count < PIECES_PER_CALL ? count : PIECES_PER_CALL;
 		size_t total = 0;
+		int rc = 0;
 
 		for (size_t i = 0; i < n; i++) {
 			local[i] = (struct iovec){ pieces[i].buffer, pieces[i].bytes };
 			remote[i] = (struct iovec){ (void *)(uintptr_t)pieces[i].address, pieces[i].bytes };
 			total += pieces[i].bytes;
 		}
-		int rc = budget_work(tm->budget, total + CALL_COST + n * PIECE_COST, e);
+		if (tm->mem_fd < 0)
+			rc = budget_work(tm->budget, total + CALL_COST + n * PIECE_COST, e);
+		if (rc == 0 && (tm->mem_fd >= 0 || read_vectors(tm, local, remote, n) != (ssize_t)total))
+			rc = read_each(tm, pieces, n, e);
 		if (rc < 0)
 			return rc;
-		ssize_t got = read_vectors(tm, local, remote, n);
-		if (got < 0 || (size_t)got != total) {
-			/* A partial result does not tell which piece failed. */
-			for (size_t i = 0; i < n; i++) {
-				int r = target_read(tm, pieces[i].address, pieces[i].buffer, pieces[i].bytes, e);
-				if (r)
-					return r;
-			}
-		}
 		pieces += n;
 		count -= n;
 	}

@@ -2,8 +2,10 @@
 /*
  * Reading the memory of the target while it runs. Nothing here writes, stops or traces.
  *
- * Reads use process_vm_readv(2); what that refuses (pages without PROT_READ, no CONFIG_CROSS_MEMORY_ATTACH)
- * is tried again through /proc/PID/mem. Contents may change between two reads: callers check what they read.
+ * Reads use /proc/PID/mem, and what that does not have, or where it is not open, process_vm_readv(2). Not the other way
+ * round: that pins pages, and so the kernel copies each page that the target shares with one that it was forked from,
+ * or has forked (FAULT_FLAG_UNSHARE, since Linux 5.19). A look at a worker would make it as large as its master.
+ * Contents may change between two reads: callers check what they read.
  */
 #pragma once
 

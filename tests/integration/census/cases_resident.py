@@ -363,3 +363,34 @@ def resident_memory_is_not_that_of_another_program(context):
             assert resident == {"known": False, "why": "it has ended, or executed another program, meanwhile"}, resident
             return
     raise Skip("no last look was met")
+
+
+WORKER = """
+import os
+kept = [b"x" * (1000 + i % 8) for i in range(100000)]
+kept += [b"x" * (200 + i % 8) for i in range(100000)]
+if not os.fork():
+    import signal
+    print("PID", os.getpid())
+    print("READY", flush=True)
+    signal.pause()
+os.wait()
+"""
+
+
+@case()
+def shared_pages_stay_shared(context):
+    """Whoever reads a worker leaves it as it was: its pages are its master's as long as nobody writes them."""
+    def shared():
+        return int(re.search(r"^Shared_Dirty: +(\d+) kB$", read_text(f"/proc/{victim.pid}/smaps_rollup"), re.M)[1])
+
+    victim = Victim(context, [context.program("python3"), "-c", WORKER])
+    before = shared()
+    assert before > 100 << 10, before
+    for options in ((), ("--by", "type"), ("--unreachable", "--freeze")):
+        subprocess.run([context.memattach, "--census", "-p", str(victim.pid), *options], stdout=subprocess.DEVNULL, timeout=PATIENCE, check=True)
+        assert before - shared() < 2 << 10, (options, before, shared())
+    session = Session(context, victim.pid, "--holders")
+    check_receipt(session.stop(), victim.pid)
+    assert before - shared() < 2 << 10, (before, shared())  # what the session itself has written
+    os.kill(victim.pid, signal.SIGKILL)
