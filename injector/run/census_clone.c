@@ -86,7 +86,7 @@ static int make(struct loan *l, void *context, struct err *e)
 	return rc ?: while_stopped(x, l, e);
 }
 
-static int find_sleeping(const struct target *t, pid_t *pid, struct err *e)
+static int find_sleeping(const struct target *t, pid_t inner, pid_t *pid, struct err *e)
 {
 	const uint64_t deadline_ns = clock_monotonic_ns() + SLEEPS_NS;
 
@@ -96,7 +96,7 @@ static int find_sleeping(const struct target *t, pid_t *pid, struct err *e)
 		if (rc < 0)
 			return rc;
 		for (size_t i = 0; i < clones.count; i++)
-			if (clones.list[i].sleeps)
+			if (clones.list[i].sleeps && (!inner || clones.list[i].inner == inner))
 				*pid = clones.list[i].pid;
 		free(clones.list);
 		if (*pid)
@@ -156,15 +156,16 @@ static int read_clone(struct cloning *x, struct err *e)
 {
 	pid_t pid = 0;
 
-	int rc = find_sleeping(&x->session.target, &pid, e);
+	int rc = find_sleeping(&x->session.target, x->inner, &pid, e);
 	if (rc < 0)
 		return rc;
-	rc = memory_clone_hold(pid, e);
+	rc = memory_clone_hold(&x->session.target, pid, e);
+	const bool held = rc == 0;
 	if (rc == -EPERM) /* a security module, say */
 		rc = -ENOTSUP;
 	rc = rc ?: settle(x, pid, e);
 	/* At once, and also one that could not be held. */
-	if (memory_clone_end(pid, ERR_IGNORED) < 0)
+	if (!held || memory_clone_end(pid, ERR_IGNORED) < 0)
 		our_clones_end(&x->session.target, x->inner);
 	return rc;
 }

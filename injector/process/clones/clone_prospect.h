@@ -3,10 +3,11 @@
  * May a process be cloned for a look at its memory, what will that cost it, and what would a clone not have?
  *
  * Not where it could harm: a filter of system calls may kill; a userfaultfd may keep a fork waiting; who waits for
- * children of any kind would be told of it; memory that devices know by its pages (VmPin, mappings of devices) may part
- * from what they write to (older kernels: always); children may be the first of a namespace of processes of their own,
- * which ends with the first; there may be too little room for another task, or for what each of the two writes. Huge
- * pages stay split where the process writes to them while there is a clone: that is for its user to decide.
+ * children of any kind, as who traces others does, would be told of it; memory that devices know by its pages (VmPin,
+ * mappings of devices, AIO, io_uring) may part from what they write to (older kernels: always); children may be the
+ * first of a namespace of processes of their own, which ends with the first; there may be too little room for another
+ * task, or for what each of the two writes. Huge pages stay split where the process writes to them while there is a
+ * clone: that is for its user to decide.
  */
 #pragma once
 
@@ -25,7 +26,8 @@ struct clone_prospect {
 	size_t apart_count;
 	uint64_t small_bytes; /* of its memory, in pages whose tables have to be copied; … */
 	uint64_t huge_bytes;  /* … and in huge ones */
-	uint64_t room_bytes;  /* that must stay free while there is a clone */
+	size_t mappings;
+	uint64_t room_bytes; /* that must stay free while there is a clone */
 };
 
 /* -ENOTSUP: it is not to be cloned, for the reason in e. splits: its huge pages are no reason. Reads smaps, and stops

@@ -67,6 +67,13 @@ static bool is_named(const char *stat)
 	return strstr(stat, " (" OUR_CLONE_NAME ") ");
 }
 
+bool our_clone_is(const struct target *t, pid_t pid)
+{
+	char text[STAT_BYTES];
+
+	return read_silent_child(t->pid, pid, text) == 0 && is_named(text);
+}
+
 static bool has_begun_since(const char *stat, uint64_t ticks)
 {
 	char value[32];

@@ -44,6 +44,9 @@ struct our_clone_wish {
 /* -ENOMEM. *clones is then as it was. */
 int our_clones_find(const struct target *t, struct our_clone_wish wish, struct our_clones *clones,
                     struct err *e) WARN_UNUSED;
+/* Is this a child of the process that is known as one, now? Of a child that nobody can collect meanwhile it stays true.
+ */
+bool our_clone_is(const struct target *t, pid_t pid);
 /* Ends those that live, and waits until they are zombies. Only with the lock of the process (session_lock.h), or for
  * one's own: another memattach may read one. */
 void our_clones_end(const struct target *t, pid_t known);

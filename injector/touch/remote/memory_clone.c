@@ -61,30 +61,51 @@ static int await(pid_t pid, int what, uint64_t wait_ns, struct err *e)
 			               ? 0
 			               : err_set(e, EAGAIN, "somebody has killed the clone of the process");
 		if (clock_monotonic_ns() >= deadline_ns)
-			return err_set(e, EAGAIN, "the clone of the process does not %s", what ? "stop" : "end");
+			return err_set(e, ETIMEDOUT, "the clone of the process does not %s", what ? "stop" : "end");
 		clock_pause(PAUSE_NS);
 	}
 }
 
-/* When memory runs out the kernel shall end it before all others: nothing is lost with it. */
-static void end_it_first(pid_t pid)
+/* When memory runs out the kernel shall end it before all others: nothing is lost with it. And freeing its memory shall
+ * not take a processor from a program that has real-time priorities, of which it has one. */
+static void make_unimportant(pid_t pid)
 {
+	const struct sched_param usual = { 0 };
 	char path[48];
 
+	(void)!sched_setscheduler(pid, SCHED_OTHER, &usual);
 	snprintf(path, sizeof path, "/proc/%d/oom_score_adj", pid);
 	AUTO_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0 || write(fd, "1000", 4) != 4)
 		return;
 }
 
-int memory_clone_hold(pid_t pid, struct err *e)
+/* It is traced and stopped, so that its number stays its own. */
+static int hold_stopped(const struct target *t, pid_t pid, struct err *e)
 {
-	if (ptrace(PTRACE_SEIZE, pid, 0, (void *)PTRACE_O_EXITKILL) < 0)
+	if (!our_clone_is(t, pid))
+		return err_set(e, EAGAIN, "the clone of the process has ended, and its number is another's");
+	if (ptrace(PTRACE_SETOPTIONS, pid, 0, (void *)PTRACE_O_EXITKILL) < 0)
+		return err_sys(e, "the clone of the process cannot be held");
+	make_unimportant(pid);
+	return 0;
+}
+
+int memory_clone_hold(const struct target *t, pid_t pid, struct err *e)
+{
+	if (ptrace(PTRACE_SEIZE, pid, 0, 0) < 0)
 		return err_sys(e, "the clone of the process cannot be traced");
 	if (ptrace(PTRACE_INTERRUPT, pid, 0, 0) < 0)
 		return err_sys(e, "the clone of the process cannot be stopped");
-	end_it_first(pid);
-	return await(pid, WSTOPPED, HOLD_NS, e);
+	int rc = await(pid, WSTOPPED, HOLD_NS, e);
+	if (rc == -ETIMEDOUT && our_clone_is(t, pid))
+		(void)!memory_clone_end(pid, ERR_IGNORED);
+	if (rc < 0)
+		return rc;
+	rc = hold_stopped(t, pid, e);
+	if (rc < 0)
+		ptrace(PTRACE_DETACH, pid, 0, 0);
+	return rc;
 }
 
 int memory_clone_end(pid_t pid, struct err *e)

@@ -9,18 +9,22 @@
  * descriptors that it shares (a copy would keep what the program closes meanwhile; sharing it would take the record
  * locks away from a program that calls execve), sleeps for a while, and ends. So it ends by itself whoever dies.
  *
- * Within that while memattach seizes it, with PTRACE_O_EXITKILL, which is on the clone alone, and stops it. From then
+ * Within that while memattach seizes it, stops it, and sets PTRACE_O_EXITKILL, which is on the clone alone. From then
  * on it dies with memattach. What remains of it in any case is a zombie, for which a thread of the process has to call
  * wait4: memory_clone_collect.
  */
 #pragma once
 
+#include "process/target.h"
 #include "touch/remote/remote.h"
 
 /* The thread is at a checkpoint, and all others are stopped. *inner: its number for the process. */
 int memory_clone_make(struct remote *r, pid_t *inner, uint64_t deadline_ns, struct err *e) WARN_UNUSED;
-/* Holds a clone that sleeps: this thread of memattach is its tracer until memory_clone_end. */
-int memory_clone_hold(pid_t pid, struct err *e) WARN_UNUSED;
+/*
+ * Holds a clone of the process that sleeps: this thread of memattach is its tracer until memory_clone_end. On failure
+ * it is not held. Whoever got its number meanwhile is let go: -EAGAIN.
+ */
+int memory_clone_hold(const struct target *t, pid_t pid, struct err *e) WARN_UNUSED;
 /* Ends one that is held. It is a zombie then. */
 int memory_clone_end(pid_t pid, struct err *e) WARN_UNUSED;
 /* The thread is at a checkpoint: waits for a zombie, which has this number for the process. One that is gone is right,

@@ -2,6 +2,7 @@
 #include "process/clones/clone_prospect.h"
 
 #include <fcntl.h>
+#include <linux/aio_abi.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <linux/userfaultfd.h>
@@ -16,6 +17,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -28,6 +30,8 @@
 #define BYTES (1u << 20)
 #define NOBODY 65534
 #define LOOKS 10000u
+#define PAGE 4096u
+#define MANY 5000u
 
 static char *map(void)
 {
@@ -95,6 +99,35 @@ static bool waits_for_any_kind(void)
 	return child > 0 && pthread_create(&thread, NULL, wait_for_any_kind, NULL) == 0;
 }
 
+static bool traces_its_child(void)
+{
+	const pid_t child = fork();
+
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	return child > 0 && ptrace(PTRACE_SEIZE, child, 0, PTRACE_O_EXITKILL) == 0;
+}
+
+static bool has_a_queue_of_io(void)
+{
+	aio_context_t queue = 0;
+
+	return syscall(SYS_io_setup, 8, &queue) == 0;
+}
+
+static bool has_many_mappings(void)
+{
+	char *at = mmap(NULL, MANY * PAGE * 2, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	for (size_t i = 0; i < MANY; i++)
+		if (mprotect(at + i * PAGE * 2, PAGE, PROT_READ | PROT_WRITE) < 0)
+			return false;
+	return true;
+}
+
 /* A process that has made ready so, which then stands; 0: this machine does not let it. */
 static pid_t start(bool (*ready)(void))
 {
@@ -148,6 +181,8 @@ static void test_what_a_clone_would_harm_is_refused_by_name(void **state)
 		{ gives_memory_to_userfaultfd, "userfaultfd" },
 		{ has_a_namespace_for_children, "namespace" },
 		{ waits_for_any_kind, "any kind" },
+		{ traces_its_child, "it traces" },
+		{ has_a_queue_of_io, "AIO" },
 		{ may_have_no_more_tasks, "processes" },
 	};
 
@@ -193,6 +228,24 @@ static void test_memory_that_a_clone_has_not_is_known(void **state)
 	assert_true(apart.small_bytes > 0 && clone_prospect_expected_ns(&apart) > 0);
 	clone_prospect_free(&plain);
 	clone_prospect_free(&apart);
+	end(one);
+	end(other);
+}
+
+static void test_time_for_mappings_is_foreseen(void **state)
+{
+	struct clone_prospect few, many;
+	const pid_t one = start(is_plain), other = start(has_many_mappings);
+	struct err e;
+
+	(void)state;
+	assert_true(one && other);
+	assert_int_equal(look(one, false, &few, &e), 0);
+	assert_int_equal(look(other, false, &many, &e), 0);
+	assert_true(many.mappings >= few.mappings + 2 * MANY - 2);
+	assert_true(clone_prospect_expected_ns(&many) > clone_prospect_expected_ns(&few) + 2 * MANY * 1000ull);
+	clone_prospect_free(&few);
+	clone_prospect_free(&many);
 	end(one);
 	end(other);
 }
@@ -245,6 +298,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_a_clone_would_harm_is_refused_by_name),
 		cmocka_unit_test(test_memory_that_a_clone_has_not_is_known),
+		cmocka_unit_test(test_time_for_mappings_is_foreseen),
 		cmocka_unit_test(test_huge_pages_are_not_split_unasked),
 		cmocka_unit_test(test_room_is_asked_for),
 	};
