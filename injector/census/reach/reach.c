@@ -150,7 +150,8 @@ void reach_word(struct reach *r, uint64_t word, uint64_t address)
 
 static bool put_off(struct reach *r, uint64_t word, uint64_t address)
 {
-	if (!r->puts_off || r->in_block || (address % sizeof word == 0 && (word & POINTER_MASK) == word))
+	if (!r->puts_off || r->in_block || r->odd_count >= REACH_ODD_MAX ||
+	    (address % sizeof word == 0 && (word & POINTER_MASK) == word))
 		return false;
 	if (!grow_list(r->odd, r->odd_count))
 		r->over = true;

@@ -25,6 +25,8 @@
 struct odd_word {
 	uint64_t word, address;
 };
+#define REACH_ODD_MAX                                                                                                  \
+	(1u << 20) /* 16 MiB: where each word has a tag there is no end of them, and the rest leads at once */
 
 /*
  * A block that was reached, and by what: the number in the queue of the block that led to it, or, of one that a word

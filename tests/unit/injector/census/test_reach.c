@@ -221,6 +221,41 @@ static void test_what_is_not_there_takes_no_time(void **state)
 	free(words);
 }
 
+static void test_words_that_are_put_off_have_an_end(void **state)
+{
+	const uint64_t far = 1ull << 46;
+	uint64_t *words = aligned_alloc(CENSUS_PAGE, CENSUS_PAGE);
+	const uint64_t base = (uint64_t)(uintptr_t)words;
+	const struct target_memory self = { .pid = getpid(), .mem_fd = -1 };
+	const struct target target = { .pid = getpid() };
+	const struct page_run run = { base, base + CENSUS_PAGE, false, false, false };
+	struct extent mapped = { far, far + CENSUS_PAGE, REGION_MAPPED, "", 0 };
+	struct census_heap heap = { .extents = { &mapped, 1 } };
+	struct resident_pages pages = { 0 };
+	struct census_memory memory;
+	struct maps maps = { 0 };
+	struct reach r;
+	struct err e;
+
+	(void)state;
+	assert_non_null(words);
+	for (size_t i = 0; i < CENSUS_PAGE / 8; i++)
+		words[i] = 1ull << 63 | (far + 80);
+	assert_int_equal(resident_pages_add(&pages, &run, &e), 0);
+	assert_int_equal(census_memory_open(&memory, &target, &maps, &self, &pages, 1 << 24, &e), 0);
+	assert_int_equal(reach_open(&r, &heap, &memory, &maps, NULL, &e), 0);
+	r.puts_off = true;
+	for (size_t seen = 0; seen <= REACH_ODD_MAX; seen += CENSUS_PAGE / 8)
+		reach_range(&r, base, base + CENSUS_PAGE, 8);
+	assert_int_equal(r.odd_count, REACH_ODD_MAX);
+	assert_int_equal(r.queued, 1);
+	assert_false(r.over);
+	reach_close(&r);
+	census_memory_close(&memory);
+	resident_pages_free(&pages);
+	free(words);
+}
+
 static void test_huge_pages_may_hide_pointers(void **state)
 {
 	static const char text[] = "7f0000000000-7f0000200000 rw-p 00000000 00:10 77 %s\n";
@@ -252,6 +287,7 @@ int main(void)
 		cmocka_unit_test(test_blocks_are_reached_from_any_place),
 		cmocka_unit_test(test_walk_again_finds_new_chunks),
 		cmocka_unit_test(test_what_is_not_there_takes_no_time),
+		cmocka_unit_test(test_words_that_are_put_off_have_an_end),
 		cmocka_unit_test(test_huge_pages_may_hide_pointers),
 	};
 
