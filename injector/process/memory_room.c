@@ -68,14 +68,16 @@ static bool group_use(const struct controller *c, const char *directory, uint64_
 struct groups {
 	uint64_t least;     /* that one has left; UINT64_MAX: none has a limit */
 	double used;        /* the largest part of a limit, NAN the same */
+	bool ends_all;      /* one of them is ended as a whole */
 	char own[800];      /* "…/memory.events" of the process's own group, "" unknown; … */
 	char pressure[800]; /* … and "…/memory.pressure" */
 };
 
 static void look_at_group(struct groups *g, const struct controller *c, const char *directory)
 {
-	uint64_t limit, usage;
+	uint64_t limit, usage, ends_all;
 
+	g->ends_all |= read_number(directory, "memory.oom.group", &ends_all) && ends_all;
 	if (!group_use(c, directory, &limit, &usage))
 		return;
 	uint64_t room = limit > usage ? limit - usage : 0;
@@ -159,6 +161,11 @@ double memory_room_pressure(pid_t pid)
 	    strncmp(text, PRESSURE_SOME, strlen(PRESSURE_SOME)) != 0)
 		return NAN;
 	return strtod(text + strlen(PRESSURE_SOME), NULL) / 100;
+}
+
+bool memory_room_ends_all(pid_t pid)
+{
+	return groups_of(pid).ends_all;
 }
 
 uint64_t memory_room_of(pid_t pid)

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -24,6 +25,8 @@ double memory_room_used(pid_t pid);
 /* The part of the last ten seconds in which a task of its cgroup waited for memory (PSI: some avg10), or of the machine
  * where groups do not tell; NAN: unknown. */
 double memory_room_pressure(pid_t pid);
+/* Is one of its memory cgroups ended as a whole when memory runs out (memory.oom.group)? */
+bool memory_room_ends_all(pid_t pid);
 #define MEMORY_ROOM_PATH 800
 /* The file in which its memory cgroup counts what the OOM killer ended there; "": unknown. To be asked for while it
  * lives; memory_room_kills reads the number, 0 unknown. */

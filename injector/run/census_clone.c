@@ -147,6 +147,8 @@ static int settle(struct cloning *x, pid_t pid, struct err *e)
 		*e = x->refused;
 		rc = e->code == EINTR ? -EINTR : -ETIME;
 	}
+	if (rc == -EFAULT && target_has_ended(&clone))
+		rc = err_set(e, EFAULT, "its clone was ended while it was read");
 	target_memory_close(&memory);
 	target_close(&clone);
 	return rc;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A process of memattach that outlives it: when memattach dies in the middle of a census by clone, it has the zombie
- * of the clone collected, which dies with memattach, and clears the padding (remote.h). It does nothing else, and holds
- * nothing of the process before. If both are killed, the next attach or --detach does that.
+ * of the clone collected, which dies with memattach, and clears the padding (remote.h). If both are killed, the next
+ * attach or --detach does that. When memattach is stopped, as by Ctrl-Z, for a second or two, it ends the clone, which
+ * would keep memory and have nobody who looks how much is left. It holds nothing of the process before.
  */
 #pragma once
 

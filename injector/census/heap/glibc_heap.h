@@ -39,7 +39,7 @@ struct glibc_heap {
 	uint64_t resyncs;                    /* places where the process changed what was being read */
 	struct heap_gap *gaps;               /* of them, by address */
 	size_t gap_count;
-	uint64_t lost_bytes, absent_bytes; /* in gaps; the part of that which is not there: it is in swap */
+	uint64_t lost_bytes, absent_bytes; /* in gaps; the part of that which is not there */
 	uint64_t contradictions;           /* lists that led to no live chunk of their size */
 	bool lists_unknown;                /* the release is not known: what is in them counts as live */
 	bool over;                         /* the budget is used up: what is not walked counts as live */

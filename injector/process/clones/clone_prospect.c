@@ -217,11 +217,13 @@ bool clone_prospect_has_room(const struct clone_prospect *p, const struct target
 	return memory_room_of(t->pid) >= p->room_bytes && machine_room() >= p->room_bytes;
 }
 
-/* Of what both have, each page that one writes is copied: a part of it until the clone was read. */
+/* Of what both have, each page that one writes is copied: a part of it until the clone was read. Where memory runs out
+ * the clone is ended alone, if its group is not. */
 static int look_at_room(struct clone_prospect *p, const struct target *t, struct err *e)
 {
 	const uint64_t private = target_private_bytes(t);
-	struct clone_prospect wanted = { .room_bytes = ROOM_LEAST + private / ROOM_PART };
+	const unsigned part = memory_room_ends_all(t->pid) ? 1 : ROOM_PART;
+	struct clone_prospect wanted = { .room_bytes = ROOM_LEAST + private / part };
 
 	p->small_bytes = private > p->huge_bytes ? private - p->huge_bytes : 0;
 	p->room_bytes = wanted.room_bytes / 2;

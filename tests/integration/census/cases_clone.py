@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """--census --unreachable by clone: the same truth as by freezing, and nothing is left of the clone, whoever is killed when."""
 import fcntl
+import json
 import os
 import random
 import re
@@ -304,5 +305,30 @@ def clone_is_read_without_copies(context):
                     seen.append((int(sums["Anonymous"]), int(sums["Shared_Dirty"])))
         assert process.wait(PATIENCE) == 0
     assert all(shared > 0.95 * all_of_it for all_of_it, shared in seen), seen
+    victim.process.stdin.close()
+    assert victim.process.wait(PATIENCE) == 0
+
+
+@case()
+def clone_of_a_stopped_memattach(context):
+    """SIGSTOP while there is a clone: it does not stay for as long as memattach is stopped, which makes another one, or says that nothing is known."""
+    victim = Victim(context, [context.program("python3"), "-c", BLOCKS])
+    met = None
+    while not met:
+        process = context.start(census_line(context, victim.pid, "--json"), stdout=subprocess.PIPE, text=True)
+        while process.poll() is None and not met:
+            met = [child for child, name, state in children_of(victim.pid) if name == CLONE and state != "Z"]
+        process.send_signal(signal.SIGSTOP)
+        met = [child for child, name, state in children_of(victim.pid) if name == CLONE and state != "Z"]  # it is not ended already
+        if met:
+            end = time.monotonic() + PATIENCE
+            while any(state not in "ZX" for _, _, state in children_of(victim.pid)):
+                assert time.monotonic() < end, children_of(victim.pid)
+                time.sleep(0.1)
+        process.send_signal(signal.SIGCONT)
+        said, _ = process.communicate(timeout=PATIENCE)
+        found = json.loads(said)["unreachable"]
+        assert process.returncode == 0 and (found.get("known") or found["why"]), found
+    no_clone(victim.pid)
     victim.process.stdin.close()
     assert victim.process.wait(PATIENCE) == 0
