@@ -80,6 +80,19 @@ static bool may_have_no_more_tasks(void)
 	return setuid(NOBODY) == 0 && setrlimit(RLIMIT_NPROC, &few) == 0 && prctl(PR_SET_DUMPABLE, 1) == 0;
 }
 
+/* A child that lives as long as the process: who had died before the child has asked for that is seen by its parent. */
+static pid_t start_child(void)
+{
+	const pid_t parent = getpid(), child = fork();
+
+	if (child != 0)
+		return child;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (getppid() == parent)
+		pause();
+	_exit(0);
+}
+
 static void *wait_for_any_kind(void *unused)
 {
 	for (;;)
@@ -89,25 +102,16 @@ static void *wait_for_any_kind(void *unused)
 
 static bool waits_for_any_kind(void)
 {
-	const pid_t child = fork();
+	const pid_t child = start_child();
 	pthread_t thread;
 
-	if (child == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		pause();
-	}
 	return child > 0 && pthread_create(&thread, NULL, wait_for_any_kind, NULL) == 0;
 }
 
 static bool traces_its_child(void)
 {
-	const pid_t child = fork();
+	const pid_t child = start_child();
 
-	if (child == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (;;)
-			pause();
-	}
 	return child > 0 && ptrace(PTRACE_SEIZE, child, 0, PTRACE_O_EXITKILL) == 0;
 }
 
