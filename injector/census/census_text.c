@@ -278,7 +278,7 @@ static void put_trust(const struct printing *p)
 	printf("Trust: counted while it ran");
 	if (g->lost_bytes)
 		printf(", but for %s%s", size_format((double)g->lost_bytes, lost),
-		       g->absent_bytes > g->lost_bytes / 2 ? ", most of it not in memory" : "");
+		       g->absent_bytes > g->lost_bytes / 2 ? ", mostly absent" : "");
 	if (g->glibc.counts_mapped)
 		printf("; mapped blocks %" PRIu64 "/%" PRIu64, c->heap.mapped_count, g->glibc.mapped_count);
 	if (g->contradictions)
