@@ -10,8 +10,7 @@ import subprocess
 import time
 
 from cases_census import take
-from cases_unreachable import calls_of_a_stop, check_free, unreachable
-from harm_kills import kill_points
+from cases_unreachable import calls_of_a_stop, check_free, kill_often, unreachable
 from harness import PATIENCE, Victim, case, run_memattach
 from procfs import Failure, read_text, tasks_of
 from snapshot import Snapshot, check_same
@@ -166,28 +165,11 @@ def clone_killed(context):
         victim = Victim(context, *command)
         before = Snapshot(victim.pid)
         line = census_line(context, victim.pid)
-        calls = calls_of_a_stop(context, line)
-        points = kill_points(calls, KILLS)
-        points = points if kills == KILLS else random.sample(points, kills)
-        killed = 0
-        for (_, number), count in points:
-            process = context.start([context.tool("kill_at"), str(number), str(count), *line], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            killed += process.wait(PATIENCE) == -signal.SIGKILL
+        def check():
             check_free(victim.pid)
             no_clone(victim.pid)
-        began = time.monotonic()
-        subprocess.run(line, stdout=subprocess.DEVNULL, check=True)
-        lasts = time.monotonic() - began
-        for _ in range(kills):
-            process = context.start(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            time.sleep(random.random() * lasts)
-            process.kill()
-            was_killed = process.wait(PATIENCE) == -signal.SIGKILL
-            killed += was_killed
-            lasts *= 1 if was_killed else 0.8  # the one that was timed had to wait for a processor
-            check_free(victim.pid)
-            no_clone(victim.pid)
-        assert killed >= kills, (command, len(points), killed)
+        killed = kill_often(context, line, calls_of_a_stop(context, line), kills, check)
+        assert killed >= kills, (command, killed)
         clear_padding(context, victim.pid)
         check_same(before, Snapshot(victim.pid), busy=True)
         victim.check_alive()
@@ -224,7 +206,7 @@ def clone_and_guardian_killed(context):
             for pid in reversed(tree_of(process.pid)):
                 os.kill(pid, signal.SIGKILL)
             process.wait(PATIENCE)
-            check_threads(victim.pid)
+            check_free(victim.pid, "tT")
             left += bool(children_of(victim.pid))
             if number % 3 == 0:
                 clear_padding(context, victim.pid)
@@ -237,17 +219,6 @@ def clone_and_guardian_killed(context):
         victim.check_alive()
         (victim.finish_by_stdin if command[0] == "heap_pointers" else victim.finish)()
     assert left >= KILLS // 3, left
-
-
-def check_threads(pid):
-    """No thread of it is traced or stopped."""
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        states = [read_text(f"/proc/{pid}/task/{tid}/status") for tid in tasks_of(pid)]
-        if states and not any(re.search(r"^State:\s+[tT]|^TracerPid:\s+[1-9]", state, re.M) for state in states):
-            return
-        time.sleep(0.01)
-    raise Failure(f"process {pid} is held: {states}")
 
 
 FILTERED = """

@@ -297,12 +297,12 @@ def unreachable_disturbs_nobody(context):
         victim.finish()
 
 
-def check_free(pid):
+def check_free(pid, states_of_none="tTZ"):
     """No thread of it is traced, stopped or of another state than it would be."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         states = [read_text(f"/proc/{pid}/task/{tid}/status") for tid in tasks_of(pid)]
-        if states and not any(re.search(r"^State:\s+[tTZ]|^TracerPid:\s+[1-9]", state, re.M) for state in states):
+        if states and not any(re.search(rf"^State:\s+[{states_of_none}]|^TracerPid:\s+[1-9]", state, re.M) for state in states):
             return
         time.sleep(0.01)
     raise Failure(f"process {pid} is held: {states}")
@@ -318,33 +318,38 @@ def calls_of_a_stop(context, line):
     raise Failure(f"no look in 20 came to its stop: {calls}")
 
 
+def kill_often(context, line, calls, kills, check):
+    """A census at its calls and at random, how often; the victim is checked after each. How many were killed before their end."""
+    # The calls are the same for each victim: all kinds of them once, then some of each, and other ones the next time.
+    points = kill_points(calls, KILLS)
+    points = points if kills == KILLS else random.sample(points, kills)
+    began = time.monotonic()
+    subprocess.run(line, stdout=subprocess.DEVNULL, check=True)
+    lasts, killed = time.monotonic() - began, 0
+    for (_, number), count in points:
+        process = context.start([context.tool("kill_at"), str(number), str(count), *line], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        killed += process.wait(PATIENCE) == -signal.SIGKILL
+        check()
+    for _ in range(kills):
+        process = context.start(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(random.random() * lasts)
+        process.kill()
+        was_killed = process.wait(PATIENCE) == -signal.SIGKILL
+        killed += was_killed
+        lasts *= 1 if was_killed else 0.8  # the one that was timed had to wait for a processor
+        check()
+    return killed
+
+
 @case()
 def unreachable_killed(context):
     """SIGKILL at each kind of system call and at random, while it is frozen: no thread stays stopped, no process is left, nothing has changed."""
-    # The calls are the same for each: all kinds of them once, then some of each, and other ones the next time.
     for command, kills in ((("heap_pointers", "busy"), KILLS), (("alloc_loop",), FEW_KILLS), (("signals",), FEW_KILLS), (("sleeper", "poll"), FEW_KILLS)):
         victim = Victim(context, *command)
         before = Snapshot(victim.pid)
         line = [context.memattach, "--census", "--unreachable", "--freeze", "-p", str(victim.pid)]
-        calls = calls_of_a_stop(context, line)
-        began = time.monotonic()
-        subprocess.run(line, stdout=subprocess.DEVNULL, check=True)
-        lasts, killed = time.monotonic() - began, 0
-        points = kill_points(calls, KILLS)
-        points = points if kills == KILLS else random.sample(points, kills)
-        for (_, number), count in points:
-            process = context.start([context.tool("kill_at"), str(number), str(count), *line], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            killed += process.wait(PATIENCE) == -signal.SIGKILL
-            check_free(victim.pid)
-        for _ in range(kills):
-            process = context.start(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            time.sleep(random.random() * lasts)
-            process.kill()
-            was_killed = process.wait(PATIENCE) == -signal.SIGKILL
-            killed += was_killed
-            lasts *= 1 if was_killed else 0.8  # the one that was timed had to wait for a processor
-            check_free(victim.pid)
-        assert killed >= kills, (command, len(points), killed)
+        killed = kill_often(context, line, calls_of_a_stop(context, line), kills, lambda: check_free(victim.pid))
+        assert killed >= kills, (command, killed)
         assert not read_text(f"/proc/{victim.pid}/task/{victim.pid}/children").strip()
         check_same(before, Snapshot(victim.pid), busy=True)
         victim.check_alive()
