@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/size.h"
 #include "files/whole_io.h"
+#include "host/cgroup_number.h"
 
 #define NO_LIMIT (1ull << 62) /* version 1 has a number for it, a little less than 2^63 */
 #define PRESSURE_SOME "some avg10="
@@ -29,17 +30,6 @@ static const struct controller version_2[] = {
 	{ "/sys/fs/cgroup/unified", "memory.max", "memory.current", "\ninactive_file ", "memory.events" },
 };
 
-static bool read_number(const char *directory, const char *name, uint64_t *value)
-{
-	char path[800], text[64], *end;
-
-	if ((size_t)snprintf(path, sizeof path, "%s/%s", directory, name) >= sizeof path ||
-	    whole_io_text(path, text, sizeof text) < 0)
-		return false;
-	*value = strtoull(text, &end, 10);
-	return end != text; /* "max": there is no limit */
-}
-
 /* A number of a file of lines "name number"; key is "\nname ". 0: not there. */
 static uint64_t line_value(const char *path, const char *key)
 {
@@ -56,7 +46,8 @@ static bool group_use(const struct controller *c, const char *directory, uint64_
 {
 	char path[800];
 
-	if (!read_number(directory, c->limit, limit) || *limit >= NO_LIMIT || !read_number(directory, c->usage, usage))
+	if (!cgroup_number(directory, c->limit, limit) || *limit >= NO_LIMIT ||
+	    !cgroup_number(directory, c->usage, usage))
 		return false;
 	snprintf(path, sizeof path, "%s/memory.stat", directory);
 	uint64_t reclaimable = line_value(path, c->reclaimable);
@@ -77,7 +68,7 @@ static void look_at_group(struct groups *g, const struct controller *c, const ch
 {
 	uint64_t limit, usage, ends_all;
 
-	g->ends_all |= read_number(directory, "memory.oom.group", &ends_all) && ends_all;
+	g->ends_all |= cgroup_number(directory, "memory.oom.group", &ends_all) && ends_all;
 	if (!group_use(c, directory, &limit, &usage))
 		return;
 	uint64_t room = limit > usage ? limit - usage : 0;
@@ -173,10 +164,17 @@ uint64_t memory_room_of(pid_t pid)
 	return groups_of(pid).least;
 }
 
+uint64_t memory_room_of_machine(void)
+{
+	char text[4096];
+
+	const char *at = whole_io_text("/proc/meminfo", text, sizeof text) == 0 ? strstr(text, "MemAvailable:") : NULL;
+	return at ? strtoull(at + strlen("MemAvailable:"), NULL, 10) * 1024 : UINT64_MAX;
+}
+
 int memory_room_check(uint64_t bytes, struct err *e)
 {
-	uint64_t group = look_at_groups("/proc/self/cgroup").least,
-		 machine = line_value("/proc/meminfo", "\nMemAvailable:") * 1024;
+	uint64_t group = look_at_groups("/proc/self/cgroup").least, machine = memory_room_of_machine();
 	char left[SIZE_TEXT], wanted[SIZE_TEXT];
 	bool in_group = group / 2 < bytes;
 

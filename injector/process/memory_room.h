@@ -19,6 +19,8 @@
 int memory_room_check(uint64_t bytes, struct err *e) WARN_UNUSED;
 /* What the memory cgroups of a process have left, with the page cache that can be reclaimed; UINT64_MAX: no limit. */
 uint64_t memory_room_of(pid_t pid);
+/* What the machine has left (MemAvailable); UINT64_MAX: unknown. */
+uint64_t memory_room_of_machine(void);
 /* How much of its limit the fullest of the process's memory cgroups, and of those that they are in, uses, without the
  * page cache that can be reclaimed at no cost; NAN: none has a limit. */
 double memory_room_used(pid_t pid);

@@ -204,17 +204,9 @@ static int look_at_mappings(struct clone_prospect *p, const struct target *t, st
 	return rc;
 }
 
-static uint64_t machine_room(void)
-{
-	char text[4096];
-
-	const char *at = whole_io_text("/proc/meminfo", text, sizeof text) == 0 ? strstr(text, "MemAvailable:") : NULL;
-	return at ? strtoull(at + strlen("MemAvailable:"), NULL, 10) * 1024 : UINT64_MAX;
-}
-
 bool clone_prospect_has_room(const struct clone_prospect *p, const struct target *t)
 {
-	return memory_room_of(t->pid) >= p->room_bytes && machine_room() >= p->room_bytes;
+	return memory_room_of(t->pid) >= p->room_bytes && memory_room_of_machine() >= p->room_bytes;
 }
 
 /* Of what both have, each page that one writes is copied: a part of it until the clone was read. Where memory runs out

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "files/whole_io.h"
+#include "host/cgroup_number.h"
 #include "process/proc_status.h"
 
 #define LEAST 16u
-#define PATH 800
 
 static bool is_ample(uint64_t used, uint64_t limit)
 {
@@ -20,29 +20,17 @@ static bool is_ample(uint64_t used, uint64_t limit)
 	return used + kept < limit;
 }
 
-/* "max": there is no limit. */
-static bool read_number(const char *directory, const char *name, uint64_t *value)
-{
-	char path[PATH], text[64], *end;
-
-	if ((size_t)snprintf(path, sizeof path, "%s/%s", directory, name) >= sizeof path ||
-	    whole_io_text(path, text, sizeof text) < 0)
-		return false;
-	*value = strtoull(text, &end, 10);
-	return end != text;
-}
-
 /* A group and those that it is in. */
 static bool is_ample_upwards(const char *mount, const char *group)
 {
-	char directory[PATH - 32], *slash;
+	char directory[768], *slash;
 	uint64_t used, limit;
 	bool ample = true;
 
 	if ((size_t)snprintf(directory, sizeof directory, "%s%s", mount, group) >= sizeof directory)
 		return true;
 	while (ample && strlen(directory) >= strlen(mount)) {
-		if (read_number(directory, "pids.max", &limit) && read_number(directory, "pids.current", &used))
+		if (cgroup_number(directory, "pids.max", &limit) && cgroup_number(directory, "pids.current", &used))
 			ample = is_ample(used, limit);
 		slash = strrchr(directory, '/');
 		*slash = '\0';
