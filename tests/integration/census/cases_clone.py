@@ -40,6 +40,17 @@ def no_clone(pid):
         time.sleep(0.01)
 
 
+def resting(context, program):
+    """A victim of python3 that has come to its wait for stdin: before that it still asks for memory."""
+    victim = Victim(context, [context.program("python3"), "-c", program])
+    end = time.monotonic() + PATIENCE
+    while not read_text(f"/proc/{victim.pid}/syscall").startswith("0 0x0 "):  # read(0, …)
+        if time.monotonic() > end:
+            raise Failure(f"{victim.pid} does not rest: {read_text(f'/proc/{victim.pid}/syscall')}")
+        time.sleep(0.01)
+    return victim
+
+
 def census_line(context, pid, *options):
     return [context.memattach, "--census", "--unreachable", "-p", str(pid), *options]
 
@@ -83,7 +94,7 @@ sys.stdin.readline()
 @case()
 def clone_has_not_all_memory(context):
     """Pointers in memory that it does not have are followed all the same."""
-    victim = Victim(context, [context.program("python3"), "-c", APART])
+    victim = resting(context, APART)
     for options in ((), ("--freeze",)):
         found = unreachable(context, victim.pid, *options)
         assert found["known"] and found.get("cloned", False) == (not options) and 1990 <= found["blocks"] <= 2020, found
@@ -236,7 +247,7 @@ sys.stdin.read()
 @case()
 def clone_is_refused(context):
     """Where a clone could harm it is frozen, and the reason is said; as it is while another memattach acts on the process."""
-    victim = Victim(context, [context.program("python3"), "-c", FILTERED])
+    victim = resting(context, FILTERED)
     found = unreachable(context, victim.pid)
     assert found["known"] and "cloned" not in found and found["why_not_cloned"] == "its system calls are filtered (seccomp)", found
     assert "\nNot cloned: its system calls are filtered (seccomp).\n" in take(context, victim.pid, "--unreachable")
@@ -265,7 +276,7 @@ sys.stdin.read()
 @case()
 def clone_is_read_without_copies(context):
     """The kernel copies what two processes share where it is read in the wrong way: all of a process that rests stays shared."""
-    victim = Victim(context, [context.program("python3"), "-c", BLOCKS])
+    victim = resting(context, BLOCKS)
     seen = []
     while len(seen) < 20:
         process = context.start(census_line(context, victim.pid), stdout=subprocess.DEVNULL)
@@ -283,7 +294,7 @@ def clone_is_read_without_copies(context):
 @case()
 def clone_of_a_stopped_memattach(context):
     """SIGSTOP while there is a clone: it does not stay for as long as memattach is stopped, which makes another one, or says that nothing is known."""
-    victim = Victim(context, [context.program("python3"), "-c", BLOCKS])
+    victim = resting(context, BLOCKS)
     met = None
     while not met:
         process = context.start(census_line(context, victim.pid, "--json"), stdout=subprocess.PIPE, text=True)
