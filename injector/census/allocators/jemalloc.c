@@ -12,54 +12,86 @@
 #define ELEMENTS (CENSUS_PAGE / 8)
 #define SPANS_MAX 64u /* of those in which there is memory, so many are tried to find the root */
 #define PROOFS 8u     /* elements that agree, or more; of three one may lead elsewhere: what is left of freed extents */
-#define ZEROS_MAX 512u             /* elements of pages that are not its, before the first that is */
-#define LOOKS_MAX 1000000u         /* at elements, in each module */
-#define SIZE_CLASSES_JEMALLOC 232u /* also what the last page of a large block has for its class */
+#define ZEROS_MAX 512u     /* elements of pages that are not its, before the first that is */
+#define LOOKS_MAX 1000000u /* at elements, in each module */
+#define LARGE_LEAST 16384u /* bytes of the smallest large class */
 
 enum extent_state { ACTIVE, DIRTY, MUZZY, RETAINED };
 
-/* rtree.h: the address has bits 7 to 47, of 128 bytes each; above it is the size class, in bits 2 to 4 the state. */
+/* edata.h, extent_structs.h; sc.h. */
+const struct jemalloc_layout jemalloc_layouts[JEMALLOC_LAYOUTS] = {
+	{ "5.3", true, 3, 20, 28, 16, 232, 36 },
+	{ "5.3", true, 3, 20, 28, 8, 235, 39 },
+	{ "5.2", false, 2, 18, 26, 16, 232, 36 },
+	{ "5.2", false, 2, 18, 26, 8, 235, 39 },
+};
+
+/* rtree.h: the address has bits 6 to 47, of 64 bytes each; above it is the size class, in bits 2 to 4 the state. */
 struct jemalloc_element jemalloc_element_of(uint64_t word)
 {
-	return (struct jemalloc_element){ .edata = word & 0xffffffffff80ull,
+	return (struct jemalloc_element){ .edata = word & 0xffffffffffc0ull,
 		                          .size_class = (unsigned)(word >> 48),
 		                          .state = word >> 2 & 7,
 		                          .slab = word & 1 };
 }
 
-/* sc.c: 8, then groups of four, each twice as far apart as those of the group before. */
-uint64_t jemalloc_class_bytes(unsigned size_class)
+/* sc.c: the quantum, twice to four times that, then groups of four, each twice as far apart as those of the group
+ * before. Below a quantum of 16 there is 8. */
+uint64_t jemalloc_class_bytes(const struct jemalloc_layout *l, unsigned size_class)
 {
-	const unsigned group = (size_class - 1) / 4, step = (size_class - 1) % 4;
+	const unsigned tiny = l->quantum == 16;
+	const unsigned group = (size_class - tiny) / 4, step = (size_class - tiny) % 4;
 
-	if (size_class == 0)
+	if (size_class < tiny)
 		return 8;
-	return (group ? 32ull << group : 0) + ((step + 1ull) << ((group ? group : 1) + 3));
+	return (group ? 2ull * l->quantum << group : 0) + ((step + 1ull) * l->quantum << (group ? group - 1 : 0));
+}
+
+/* Of a large block in 5.2 what the last page has for its class may be from before, as of what is free all may be. */
+static bool elements_agree(const struct jemalloc_layout *l, const struct jemalloc_element *element, unsigned state,
+                           unsigned size_class, bool slab)
+{
+	const bool active = state == ACTIVE;
+
+	if (!l->state_in_element && !active)
+		return element->state == 0 && !slab && size_class == l->classes;
+	if (!l->state_in_element)
+		return element->state == 0 && slab == element->slab && (!slab || size_class == element->size_class);
+	return state == element->state && slab == element->slab &&
+	       (size_class == element->size_class || (active ? element->size_class : size_class) == l->classes);
+}
+
+/* By a large block, or by a small one that jemalloc's own profiler has sampled. */
+static bool is_filled(uint64_t extent_bytes, uint64_t block_bytes)
+{
+	const uint64_t bytes = block_bytes > LARGE_LEAST ? block_bytes : LARGE_LEAST;
+
+	return extent_bytes >= bytes && extent_bytes - bytes <= CENSUS_PAGE;
 }
 
 /* edata.h: bits of the first word; e_addr, whose offset in its page is chance; e_size_esn. What the element of a freed
  * slab says of its class, and that it is one, is from before. */
-bool jemalloc_extent_of(struct jemalloc_extent *x, const struct jemalloc_element *element, const uint64_t words[3])
+bool jemalloc_extent_of(const struct jemalloc_layout *l, struct jemalloc_extent *x,
+                        const struct jemalloc_element *element, const uint64_t words[3])
 {
-	const unsigned state = words[0] >> 17 & 7, size_class = words[0] >> 20 & 255, free = words[0] >> 28 & 1023;
+	const unsigned state = (unsigned)(words[0] >> (l->class_shift - l->state_bits)) & ((1u << l->state_bits) - 1);
+	const unsigned size_class = words[0] >> l->class_shift & 255, free = words[0] >> l->free_shift & 1023;
 	const bool slab = words[0] >> 12 & 1, active = state == ACTIVE;
 	const uint64_t bytes = words[2] & ~(CENSUS_PAGE - 1ull);
 
-	if (state != element->state || slab != element->slab || !bytes ||
-	    (size_class != element->size_class &&
-	     (active ? element->size_class : size_class) != SIZE_CLASSES_JEMALLOC) ||
+	if (state > RETAINED || !elements_agree(l, element, state, size_class, slab) || !bytes ||
 	    words[1] >> ADDRESS_BITS || bytes >> ADDRESS_BITS)
 		return false;
 	*x = (struct jemalloc_extent){ .start = words[1] & ~(CENSUS_PAGE - 1ull), .active = active };
 	x->end = x->start + bytes;
 	if (!x->active)
 		return true;
-	if (size_class >= SIZE_CLASSES_JEMALLOC)
+	if (size_class >= (slab ? l->small : l->classes))
 		return false;
-	x->block_bytes = jemalloc_class_bytes(size_class);
+	x->block_bytes = jemalloc_class_bytes(l, size_class);
 	x->room = slab ? bytes / x->block_bytes : 1;
 	x->blocks = slab ? x->room - free : 1;
-	return x->block_bytes <= bytes && (!slab || free <= x->room);
+	return slab ? bytes % x->block_bytes == 0 && free <= x->room : is_filled(bytes, x->block_bytes);
 }
 
 struct jemalloc {
@@ -67,6 +99,7 @@ struct jemalloc {
 	const struct maps *maps;
 	struct census_memory *memory;
 	struct extents *extents;
+	const struct jemalloc_layout *layout; /* that was proved */
 	uint64_t root;
 	uint64_t until; /* extents were counted up to here */
 	uint64_t span;  /* of addresses, of the leaf that is counted: its begin */
@@ -79,42 +112,76 @@ static bool element_at(struct jemalloc *j, uint64_t leaf, uint64_t page, struct 
 	return element->edata != 0;
 }
 
-static bool extent_at(struct jemalloc *j, const struct jemalloc_element *element, uint64_t page,
-                      struct jemalloc_extent *x)
+static bool extent_at(struct jemalloc *j, const struct jemalloc_layout *layout, const struct jemalloc_element *element,
+                      uint64_t page, struct jemalloc_extent *x)
 {
 	uint64_t words[3];
 
-	return element->size_class <= SIZE_CLASSES_JEMALLOC && element->state <= RETAINED &&
+	return element->size_class <= layout->classes && element->state <= RETAINED &&
 	       census_memory_read(j->memory, element->edata, words, sizeof words) &&
-	       jemalloc_extent_of(x, element, words) && x->start <= page && page < x->end;
+	       jemalloc_extent_of(layout, x, element, words) && x->start <= page && page < x->end;
+}
+
+/* Elements of a leaf that agree with what they lead to, and that do not, by each layout. */
+struct votes {
+	unsigned agree[JEMALLOC_LAYOUTS], disagree[JEMALLOC_LAYOUTS];
+	unsigned zeros;
+};
+
+enum verdict { GOES_ON, PROVED, DISPROVED };
+
+static enum verdict judge(struct jemalloc *j, const struct votes *v, bool last)
+{
+	unsigned over = 0;
+
+	for (unsigned i = 0; i < JEMALLOC_LAYOUTS; i++) {
+		const bool enough = last || v->agree[i] == PROOFS * PROOFS;
+		if (enough && v->agree[i] >= PROOFS && v->disagree[i] * 2 <= v->agree[i]) {
+			j->layout = &jemalloc_layouts[i];
+			return PROVED;
+		}
+		over += enough || v->disagree[i] > 2 + v->agree[i];
+	}
+	return over == JEMALLOC_LAYOUTS || (!last && v->zeros > ZEROS_MAX) ? DISPROVED : GOES_ON;
+}
+
+static void vote(struct jemalloc *j, uint64_t leaf, uint64_t page, struct votes *v)
+{
+	struct jemalloc_element element;
+	struct jemalloc_extent x;
+	bool any = false;
+
+	for (unsigned i = 0; i < JEMALLOC_LAYOUTS; i++)
+		any |= v->agree[i] > 0;
+	if (!element_at(j, leaf, page, &element)) {
+		v->zeros += !any;
+		return;
+	}
+	for (unsigned i = 0; i < JEMALLOC_LAYOUTS; i++) {
+		const bool agrees = extent_at(j, &jemalloc_layouts[i], &element, page, &x);
+		v->agree[i] += agrees;
+		v->disagree[i] += !agrees;
+	}
 }
 
 /* Do the elements of a leaf for a span of addresses lead to extents that agree with them? */
 static bool leaf_agrees(struct jemalloc *j, uint64_t leaf, uint64_t span)
 {
-	unsigned agree = 0, disagree = 0, zeros = 0;
-	struct jemalloc_element element;
-	struct jemalloc_extent x;
+	struct votes v = { .zeros = 0 };
 
 	for (size_t i = resident_pages_from(j->memory->pages, span); i < j->memory->pages->count; i++) {
 		const struct page_run *run = &j->memory->pages->runs[i];
 		uint64_t at = run->start > span ? run->start : span;
 		for (; at < run->end && at < span + LEAF_SPAN; at += CENSUS_PAGE) {
-			if (agree == PROOFS * PROOFS || disagree > 2 + agree || ++j->looks > LOOKS_MAX)
-				return agree >= PROOFS && disagree * 2 <= agree;
-			if (!element_at(j, leaf, at, &element)) {
-				if (!agree && ++zeros > ZEROS_MAX)
-					return false;
-				continue;
-			}
-			const bool agrees = extent_at(j, &element, at, &x);
-			agree += agrees;
-			disagree += !agrees;
+			vote(j, leaf, at, &v);
+			const enum verdict verdict = judge(j, &v, ++j->looks > LOOKS_MAX);
+			if (verdict != GOES_ON || j->looks > LOOKS_MAX)
+				return verdict == PROVED;
 		}
 		if (run->start >= span + LEAF_SPAN)
 			break;
 	}
-	return agree >= PROOFS && disagree * 2 <= agree;
+	return judge(j, &v, true) == PROVED;
 }
 
 /* Spans of addresses in which there is private memory, but for zero data of modules and brk's. */
@@ -213,7 +280,7 @@ static int count_elements(void *context, const uint64_t *words, size_t count, ui
 		const struct jemalloc_element element = jemalloc_element_of(words[i]);
 		if (page < j->until || !element.edata)
 			continue;
-		if (!extent_at(j, &element, page, &x))
+		if (!extent_at(j, j->layout, &element, page, &x))
 			j->heap->lost_bytes += element.state == ACTIVE ? CENSUS_PAGE : 0;
 		else if (x.start == page)
 			rc = count_extent(j, &x, e);
@@ -236,7 +303,7 @@ int jemalloc_take(struct other_heap *h, const struct maps *maps, struct census_m
 	if (!other_heap_search(memory, find, &j))
 		return 0;
 	h->name = "jemalloc";
-	h->release = "5.3";
+	h->release = j.layout->release;
 	for (uint64_t at = j.root; at < j.root + LEAF_BYTES && rc == 0 && !h->over; at += 8) {
 		if (at % CENSUS_PAGE < 8 || at == j.root) {
 			const uint64_t there = resident_pages_next(memory->pages, at);
@@ -248,6 +315,6 @@ int jemalloc_take(struct other_heap *h, const struct maps *maps, struct census_m
 	}
 	extents_sort(extents);
 	if (rc == 0)
-		jemalloc_caches_take(h, maps, memory, extents);
+		jemalloc_caches_take(h, j.layout, maps, memory, extents);
 	return rc;
 }
