@@ -148,7 +148,12 @@ static int show_heap(struct fleet_view *v, struct err *e)
 static int child_main(void *arg, struct err *e)
 {
 	struct fleet_view *v = arg;
-	struct live_keyboard keyboard = { .choice = &v->choice, .type = type, .apply = apply_key, .arg = v };
+	struct live_keyboard keyboard = { .typing = &v->choice.typing,
+		                          .paused = &v->choice.paused,
+		                          .quit = &v->choice.quit,
+		                          .type = type,
+		                          .apply = apply_key,
+		                          .arg = v };
 	int r = 0;
 
 	setpriority(PRIO_PROCESS, 0, LOWER_PRIORITY);

@@ -1,36 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The keys of the live view, and what they do to it. Touches no terminal. */
+/* What keys do to the live view. Touches no terminal. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "live/live_key.h"
 #include "live/live_rows.h"
-
-enum live_key {
-	LIVE_KEY_NONE, /* one that does nothing */
-	LIVE_KEY_QUIT,
-	LIVE_KEY_PAUSE,
-	LIVE_KEY_SORT,
-	LIVE_KEY_BY,
-	LIVE_KEY_RESTART, /* growth is counted from now on */
-	LIVE_KEY_HELP,
-	LIVE_KEY_UP,
-	LIVE_KEY_DOWN,
-	LIVE_KEY_PAGE_UP,
-	LIVE_KEY_PAGE_DOWN,
-	LIVE_KEY_HOME,
-	LIVE_KEY_END,
-	LIVE_KEY_ENTER,  /* the whole stack of the chosen row, and back */
-	LIVE_KEY_FILTER, /* a text is typed from now on */
-	LIVE_KEY_ESCAPE, /* back; without a filter */
-};
-
-/*
- * The first key of what a terminal has sent; returns how many bytes it has. 0: it is the beginning of an escape
- * sequence, of which the rest is to come; if none comes a lone Escape is LIVE_KEY_ESCAPE.
- */
-size_t live_key_read(const char *bytes, size_t count, enum live_key *key);
 
 #define LIVE_FILTER_TEXT 64u
 

@@ -248,7 +248,12 @@ static int apply_key(void *arg, enum live_key key, struct err *e)
 
 static int run_view(struct view *v, struct err *e)
 {
-	struct live_keyboard keyboard = { .choice = &v->choice, .type = type, .apply = apply_key, .arg = v };
+	struct live_keyboard keyboard = { .typing = &v->choice.typing,
+		                          .paused = &v->choice.paused,
+		                          .quit = &v->choice.quit,
+		                          .type = type,
+		                          .apply = apply_key,
+		                          .arg = v };
 	int r = 0;
 
 	live_keyboard_catch_resize();

@@ -127,17 +127,24 @@ int census_take(struct census *c, const struct target *target, const struct cens
 	return rc;
 }
 
+void census_keep_figures(struct census *c)
+{
+	if (c->memory.cache)
+		census_memory_close(&c->memory);
+	resident_pages_free(&c->pages);
+	extents_free(&c->heap.extents);
+	glibc_heap_keep_figures(&c->heap.glibc);
+}
+
 void census_free(struct census *c)
 {
 	census_lost_free(c);
-	if (c->memory.cache)
-		census_memory_close(&c->memory);
+	census_keep_figures(c);
 	if (c->has_process)
 		target_memory_close(&c->process);
 	region_table_free(&c->regions);
 	census_heap_free(&c->heap);
 	block_types_free(&c->types);
-	resident_pages_free(&c->pages);
 	stack_owners_free(&c->stacks);
 	maps_free(&c->maps);
 	*c = (struct census){ 0 };

@@ -64,5 +64,7 @@ struct census_wish {
 /* Reads it all. census_free afterwards; on failure, too. */
 int census_take(struct census *c, const struct target *t, const struct census_wish *wish, struct err *e) WARN_UNUSED;
 void census_free(struct census *c);
+/* What a report says is kept, and no more: of a census that others are compared with. */
+void census_keep_figures(struct census *c);
 /* Bytes that VmRSS has and the sum has not, or the other way round, beyond what VmRSS itself changed. */
 uint64_t census_gap(const struct census *c);

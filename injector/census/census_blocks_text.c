@@ -16,18 +16,19 @@ static int compare_sizes(const void *a, const void *b)
 	return x->bytes > y->bytes ? -1 : x->bytes < y->bytes;
 }
 
-static void put_size(const struct census *c, unsigned class, const struct census *before)
+static void put_size(const struct printing *p, unsigned class)
 {
-	const struct heap_figures *f = &c->heap.figures;
+	const struct heap_figures *f = &p->census->heap.figures;
+	const struct census *before = p->view->before;
 	const struct size_figures *s = &f->sizes[class];
 	char bytes[SIZE_TEXT], kept[SIZE_TEXT], range[SIZE_RANGE], change[SIZE_TEXT + 1] = "";
 
 	heap_size_class_format(class, range);
 	if (before)
 		size_format_change((double)s->bytes - (double)before->heap.figures.sizes[class].bytes, change);
-	printf("%11s %5.1f %% %11" PRIu64 "  %-22s %11s%s%s\n", size_format((double)s->bytes, bytes),
-	       f->live_bytes ? 100 * (double)s->bytes / (double)f->live_bytes : 0, s->blocks, range,
-	       s->kept ? size_format((double)s->kept, kept) : "", before ? " " : "", change);
+	fprintf(p->out, "%11s %5.1f %% %11" PRIu64 "  %-22s %11s%s%s\n", size_format((double)s->bytes, bytes),
+	        f->live_bytes ? 100 * (double)s->bytes / (double)f->live_bytes : 0, s->blocks, range,
+	        s->kept ? size_format((double)s->kept, kept) : "", before ? " " : "", change);
 }
 
 /* Sizes of chunks less what malloc itself has of them. */
@@ -42,9 +43,9 @@ void census_put_sizes(const struct printing *p, unsigned rows)
 		order[i] = i;
 	sorting = f->sizes;
 	qsort(order, SIZE_CLASSES, sizeof *order, compare_sizes);
-	printf("\n%11s %7s %11s  %-22s %11s\n", "live", "", "blocks", "by size", "keeps free");
+	fprintf(p->out, "\n%11s %7s %11s  %-22s %11s\n", "live", "", "blocks", "by size", "keeps free");
 	for (unsigned i = 0; i < rows && f->sizes[order[i]].blocks; i++)
-		put_size(p->census, order[i], p->view->before);
+		put_size(p, order[i]);
 }
 
 static int compare_other(const void *a, const void *b)
@@ -65,12 +66,12 @@ void census_put_other_sizes(const struct printing *p, unsigned rows)
 		return;
 	memcpy(sizes, h->sizes, sizeof sizes);
 	qsort(sizes, h->size_count, sizeof *sizes, compare_other);
-	printf("\n%11s %7s %11s  by size, of %-11s %11s\n", "live", "", "blocks", h->name, "keeps free");
+	fprintf(p->out, "\n%11s %7s %11s  by size, of %-11s %11s\n", "live", "", "blocks", h->name, "keeps free");
 	for (unsigned i = 0; i < rows && i < h->size_count; i++) {
 		const double all = (double)(sizes[i].blocks * sizes[i].bytes);
-		printf("%11s %5.1f %% %11" PRIu64 "  %-22s %11s\n", size_format(all, bytes),
-		       100 * all / (double)h->live_bytes, sizes[i].blocks, size_format((double)sizes[i].bytes, range),
-		       sizes[i].kept ? size_format((double)sizes[i].kept, kept) : "");
+		fprintf(p->out, "%11s %5.1f %% %11" PRIu64 "  %-22s %11s\n", size_format(all, bytes),
+		        100 * all / (double)h->live_bytes, sizes[i].blocks, size_format((double)sizes[i].bytes, range),
+		        sizes[i].kept ? size_format((double)sizes[i].kept, kept) : "");
 	}
 }
 
@@ -83,7 +84,8 @@ static int compare_types(const void *a, const void *b)
 	return x->bytes > y->bytes ? -1 : x->bytes < y->bytes;
 }
 
-static void put_type(const struct block_types *t, uint32_t number, const struct block_types *old, uint64_t all)
+static void put_type(const struct printing *p, const struct block_types *t, uint32_t number,
+                     const struct block_types *old, uint64_t all)
 {
 	const struct type_figures *f = &t->list[number];
 	char bytes[SIZE_TEXT], change[SIZE_TEXT + 1] = "", line[512];
@@ -98,11 +100,11 @@ static void put_type(const struct block_types *t, uint32_t number, const struct 
 	}
 	snprintf(line + n, sizeof line - (size_t)n, "  %-7s %s", type_source_name(f->source),
 	         block_types_name(t, number));
-	census_put_line(line);
+	census_put_line(p, line);
 }
 
-static int put_types(const struct block_types *t, const struct block_types *old, uint64_t all, uint32_t rows,
-                     struct err *e)
+static int put_types(const struct printing *p, const struct block_types *t, const struct block_types *old, uint64_t all,
+                     uint32_t rows, struct err *e)
 {
 	uint32_t *order = calloc(t->names.count + 1, sizeof *order);
 
@@ -113,7 +115,7 @@ static int put_types(const struct block_types *t, const struct block_types *old,
 	sorting_types = t->list;
 	qsort(order, t->names.count, sizeof *order, compare_types);
 	for (uint32_t i = 0; i < rows && i < t->names.count && t->list[order[i]].blocks; i++)
-		put_type(t, order[i], old, all);
+		put_type(p, t, order[i], old, all);
 	free(order);
 	return 0;
 }
@@ -123,21 +125,22 @@ int census_put_types(const struct printing *p, uint32_t rows, struct err *e)
 	const struct block_types *t = &p->census->types, *old = p->view->before ? &p->view->before->types : NULL;
 
 	if (t->bytes)
-		printf("\n%11s %7s %11s%s  by type\n", "live", "", "blocks", old ? "       change" : "");
-	int rc = put_types(t, old, t->bytes, rows, e);
+		fprintf(p->out, "\n%11s %7s %11s%s  by type\n", "live", "", "blocks", old ? "       change" : "");
+	int rc = put_types(p, t, old, t->bytes, rows, e);
 	if (t->full)
-		printf("There are more types than are told apart.\n");
+		fprintf(p->out, "There are more types than are told apart.\n");
 	return rc;
 }
 
-static void put_not_cloned(const struct census_lost *lost)
+static void put_not_cloned(const struct printing *p)
 {
+	const struct census_lost *lost = &p->census->lost;
 	char line[256];
 
 	if (!lost->not_cloned[0])
 		return;
 	snprintf(line, sizeof line, "Not cloned: %s.", lost->not_cloned);
-	census_put_line(line);
+	census_put_line(p, line);
 }
 
 int census_put_lost(const struct printing *p, unsigned rows, struct err *e)
@@ -148,18 +151,19 @@ int census_put_lost(const struct printing *p, unsigned rows, struct err *e)
 	if (!lost->wanted)
 		return 0;
 	if (!lost->known) {
-		puts("");
+		fputc('\n', p->out);
 		snprintf(line, sizeof line, "No pointer to: not known, %s.", lost->why);
-		census_put_line(line);
-		put_not_cloned(lost);
+		census_put_line(p, line);
+		put_not_cloned(p);
 		return 0;
 	}
-	printf("\nNo pointer to %s in %" PRIu64 " blocks, %.2f %% of live (%s, stopped %.0f ms)\n",
-	       size_format((double)lost->figures.lost_bytes, bytes), lost->figures.lost_blocks,
-	       lost->figures.live_bytes ? 100 * (double)lost->figures.lost_bytes / (double)lost->figures.live_bytes : 0,
-	       lost->cloned ? "cloned" : "frozen", (double)lost->stopped_ns / 1e6);
-	put_not_cloned(lost);
-	int rc = put_types(&lost->types, NULL, lost->figures.lost_bytes, rows, e);
-	puts("A pointer in the kernel, compressed or encrypted would not be seen.");
+	fprintf(p->out, "\nNo pointer to %s in %" PRIu64 " blocks, %.2f %% of live (%s, stopped %.0f ms)\n",
+	        size_format((double)lost->figures.lost_bytes, bytes), lost->figures.lost_blocks,
+	        lost->figures.live_bytes ? 100 * (double)lost->figures.lost_bytes / (double)lost->figures.live_bytes
+	                                 : 0,
+	        lost->cloned ? "cloned" : "frozen", (double)lost->stopped_ns / 1e6);
+	put_not_cloned(p);
+	int rc = put_types(p, &lost->types, NULL, lost->figures.lost_bytes, rows, e);
+	fputs("A pointer in the kernel, compressed or encrypted would not be seen.\n", p->out);
 	return rc;
 }

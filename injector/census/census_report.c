@@ -172,7 +172,7 @@ static void put_lost(struct json *j, const struct census_lost *lost)
 
 void census_json(const struct census *c, const struct census_view *view)
 {
-	struct json j = { .out = stdout };
+	struct json j = { .out = view->out };
 
 	json_object(&j, NULL);
 	json_unsigned(&j, "pid", (uint64_t)c->target->pid);
@@ -224,5 +224,5 @@ int census_report(const struct census *c, const struct census_view *view, struct
 		rc = census_text(c, view, e);
 	if (rc < 0)
 		return rc;
-	return fflush(stdout) || ferror(stdout) ? err_set(e, EIO, "cannot write the census to standard output") : 0;
+	return fflush(view->out) || ferror(view->out) ? err_set(e, EIO, "cannot write the census") : 0;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The report of --census on standard output: in lines of at most 80 columns, or as JSON with all there is. */
+/* The report of --census: in lines of at most 80 columns, or as JSON with all there is. */
 #pragma once
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "census/census.h"
 #include "census/census_by.h"
@@ -14,6 +15,7 @@ struct census_view {
 	uint64_t room;               /* what its cgroups have left */
 	enum census_by by;
 	bool json;
+	FILE *out;
 };
 
 /* -EIO: it was not written; -ENOMEM. */

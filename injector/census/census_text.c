@@ -18,13 +18,13 @@
 #define REGION_ROWS 40u
 #define LEAST_SHARE 500u /* rows below a 500th are summed up */
 
-void census_put_line(const char *text)
+void census_put_line(const struct printing *p, const char *text)
 {
 	char line[512];
 
 	printable_copy(text, line, sizeof line);
 	line[line_width_fit(line, COLUMNS)] = '\0';
-	puts(line);
+	fprintf(p->out, "%s\n", line);
 }
 
 static void put_row(const struct printing *p, uint64_t resident, uint64_t swapped, const double *change,
@@ -42,7 +42,7 @@ static void put_row(const struct printing *p, uint64_t resident, uint64_t swappe
 		n += snprintf(line + n, sizeof line - (size_t)n, " %12s",
 		              change ? size_format_change(*change, other) : "");
 	snprintf(line + n, sizeof line - (size_t)n, "  %s", what);
-	census_put_line(line);
+	census_put_line(p, line);
 }
 
 static const char *base_name(const char *path)
@@ -118,7 +118,7 @@ static void put_head(const struct printing *p)
 	if (p->view->before)
 		snprintf(line + n, sizeof line - (size_t)n, "; %s/min",
 		         size_format_change(census_growth(c, p->view->before), change));
-	census_put_line(line);
+	census_put_line(p, line);
 }
 
 /* How long it takes to fill bytes. */
@@ -139,12 +139,12 @@ static void put_limit(const struct printing *p)
 
 	if (p->view->room >= CENSUS_LIMIT_LEAST)
 		return;
-	printf("Its cgroup has %s left", size_format((double)p->view->room, size));
+	fprintf(p->out, "Its cgroup has %s left", size_format((double)p->view->room, size));
 	if (growth > 0) {
 		format_time((double)p->view->room / growth, time);
-		printf(": full in %s, as it grows now", time);
+		fprintf(p->out, ": full in %s, as it grows now", time);
 	}
-	printf(".\n");
+	fprintf(p->out, ".\n");
 }
 
 /* What is in a row, which follows it. */
@@ -166,7 +166,7 @@ static void put_malloc(const struct printing *p)
 	if (f->kept * 50 > f->resident) {
 		snprintf(what, sizeof what, "    %s of it on %" PRIu64 " pages less than a quarter live",
 		         size_format((double)f->kept, size), f->sparse_pages);
-		printf("%*s%s\n", (int)(20 + (p->swap ? 12 : 0) + (p->change ? 13 : 0)), "", what);
+		fprintf(p->out, "%*s%s\n", (int)(20 + (p->swap ? 12 : 0) + (p->change ? 13 : 0)), "", what);
 	}
 }
 
@@ -188,8 +188,8 @@ static void put_summary(const struct printing *p, const struct summary *s, const
 	size_t others = 0;
 	char what[256];
 
-	printf("\n%11s %7s%s%s  what\n", "resident", "", p->swap ? "     swapped" : "",
-	       p->change ? "       change" : "");
+	fprintf(p->out, "\n%11s %7s%s%s  what\n", "resident", "", p->swap ? "     swapped" : "",
+	        p->change ? "       change" : "");
 	for (size_t i = 0; i < s->count; i++) {
 		const struct summary_row *r = &s->rows[i];
 		if (i >= ROWS || (r->resident + r->swapped) * LEAST_SHARE < p->census->resident) {
@@ -234,7 +234,7 @@ static void put_regions(const struct printing *p)
 	char what[512];
 	size_t i = 0;
 
-	printf("\n%11s %7s%s  what\n", "resident", "", p->swap ? "     swapped" : "");
+	fprintf(p->out, "\n%11s %7s%s  what\n", "resident", "", p->swap ? "     swapped" : "");
 	for (; i < t->count && i < REGION_ROWS && (t->list[i].resident || t->list[i].swapped); i++) {
 		describe_region(&t->list[i], what, sizeof what);
 		put_row(p, t->list[i].resident, t->list[i].swapped, NULL, what);
@@ -259,35 +259,36 @@ static void put_trust(const struct printing *p)
 	char lost[SIZE_TEXT], huge[SIZE_TEXT];
 
 	if (c->huge)
-		printf("%s of it is in huge pages.\n", size_format((double)c->huge, huge));
+		fprintf(p->out, "%s of it is in huge pages.\n", size_format((double)c->huge, huge));
 	if (c->stacks.unknown)
-		printf("The stacks of %zu of %zu threads are not known; they count as anonymous.\n", c->stacks.unknown,
-		       c->stacks.threads);
+		fprintf(p->out, "The stacks of %zu of %zu threads are not known; they count as anonymous.\n",
+		        c->stacks.unknown, c->stacks.threads);
 	if (c->heap.other.lost_bytes || c->heap.other.over)
-		printf("Of %s's memory %s%s not known.\n", c->heap.other.name,
-		       size_format((double)c->heap.other.lost_bytes, lost),
-		       c->heap.other.over ? " at least are" : " are");
+		fprintf(p->out, "Of %s's memory %s%s not known.\n", c->heap.other.name,
+		        size_format((double)c->heap.other.lost_bytes, lost),
+		        c->heap.other.over ? " at least are" : " are");
 	if (!g->glibc.layout && c->heap.other.name) {
-		printf("Trust: counted while it ran.\n");
+		fprintf(p->out, "Trust: counted while it ran.\n");
 		return;
 	}
 	if (!g->glibc.layout) {
-		printf("Trust: counted by page; what is live in the heap is not known.\n");
+		fprintf(p->out, "Trust: counted by page; what is live in the heap is not known.\n");
 		return;
 	}
-	printf("Trust: counted while it ran");
+	fprintf(p->out, "Trust: counted while it ran");
 	if (g->lost_bytes)
-		printf(", but for %s%s", size_format((double)g->lost_bytes, lost),
-		       g->absent_bytes > g->lost_bytes / 2 ? ", mostly absent" : "");
+		fprintf(p->out, ", but for %s%s", size_format((double)g->lost_bytes, lost),
+		        g->absent_bytes > g->lost_bytes / 2 ? ", mostly absent" : "");
 	if (g->glibc.counts_mapped)
-		printf("; mapped blocks %" PRIu64 "/%" PRIu64, c->heap.mapped_count, g->glibc.mapped_count);
+		fprintf(p->out, "; mapped blocks %" PRIu64 "/%" PRIu64, c->heap.mapped_count, g->glibc.mapped_count);
 	if (g->contradictions)
-		printf("; %" PRIu64 " lists changed", g->contradictions);
-	printf(".\n");
+		fprintf(p->out, "; %" PRIu64 " lists changed", g->contradictions);
+	fprintf(p->out, ".\n");
 	if (g->lists_unknown)
-		printf("Its release is not known: what is in tcaches and fastbins counts as live.\n");
+		fprintf(p->out, "Its release is not known: what is in tcaches and fastbins counts as live.\n");
 	if (g->over || c->types.over)
-		printf("Given up where it took too long: what was not walked counts as live, and has no type.\n");
+		fprintf(p->out,
+		        "Given up where it took too long: what was not walked counts as live, and has no type.\n");
 }
 
 static void put_next(const struct printing *p, const struct summary *s)
@@ -298,19 +299,19 @@ static void put_next(const struct printing *p, const struct summary *s)
 	const uint64_t freed = census_freed(p->census), trim = p->census->heap.figures.trim;
 
 	if (kind == SUMMARY_MALLOC && freed && freed >= p->census->heap.figures.live && trim >= freed / 2)
-		printf("Next: malloc_trim(0), which the program has to call, returns it to the system.\n");
+		fprintf(p->out, "Next: malloc_trim(0), which the program has to call, returns it to the system.\n");
 	else if (kind == SUMMARY_MALLOC && freed && freed >= p->census->heap.figures.live &&
 	         p->view->by != CENSUS_BY_SIZE)
-		printf("Next: memattach --census --by size %d (which blocks keep pages)\n", pid);
+		fprintf(p->out, "Next: memattach --census --by size %d (which blocks keep pages)\n", pid);
 	else if (!p->view->before)
-		printf("Next: memattach --census --for 1m %d (does it grow?)\n", pid);
+		fprintf(p->out, "Next: memattach --census --for 1m %d (does it grow?)\n", pid);
 	else
-		printf("Next: memattach -d 3m %d (who allocates what is added)\n", pid);
+		fprintf(p->out, "Next: memattach -d 3m %d (who allocates what is added)\n", pid);
 }
 
 int census_text(const struct census *c, const struct census_view *view, struct err *e)
 {
-	struct printing p = { c, view, c->swapped > 0, view->before && view->by == CENSUS_BY_ALL };
+	struct printing p = { c, view, view->out, c->swapped > 0, view->before && view->by == CENSUS_BY_ALL };
 	struct summary s = { 0 }, before = { 0 };
 	char verdict[SUMMARY_VERDICT];
 
@@ -320,7 +321,7 @@ int census_text(const struct census *c, const struct census_view *view, struct e
 	if (rc == 0) {
 		summary_verdict(&s, c, verdict);
 		put_head(&p);
-		census_put_line(verdict);
+		census_put_line(&p, verdict);
 		put_limit(&p);
 		if (view->by == CENSUS_BY_REGION)
 			put_regions(&p);
@@ -335,7 +336,7 @@ int census_text(const struct census *c, const struct census_view *view, struct e
 		if (view->by == CENSUS_BY_ALL || view->by == CENSUS_BY_HOLDER)
 			census_put_holders(&p, view->by == CENSUS_BY_HOLDER ? BLOCK_ROWS_ALL : BLOCK_ROWS);
 		rc = rc ?: census_put_lost(&p, view->by == CENSUS_BY_TYPE ? BLOCK_ROWS_ALL : BLOCK_ROWS, e);
-		puts("");
+		fputc('\n', p.out);
 		put_trust(&p);
 		put_next(&p, &s);
 	}

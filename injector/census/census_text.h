@@ -2,17 +2,20 @@
 /* Between census_text.c and census_blocks_text.c: rows of the report for people. */
 #pragma once
 
+#include <stdio.h>
+
 #include "base/size.h"
 #include "census/census_report.h"
 
 struct printing {
 	const struct census *census;
 	const struct census_view *view;
+	FILE *out;
 	bool swap, change; /* columns */
 };
 
 /* A line, cut to what fits; all text of the target's in it is made printable. */
-void census_put_line(const char *text);
+void census_put_line(const struct printing *p, const char *text);
 
 /* The largest live blocks by size, and by type. -ENOMEM. */
 void census_put_sizes(const struct printing *p, unsigned rows);

@@ -8,6 +8,7 @@
 #include "census/census_file.h"
 #include "census/census_report.h"
 #include "base/size.h"
+#include "cli/census_live.h"
 #include "cli/options.h"
 #include "host/say.h"
 #include "process/memory_room.h"
@@ -27,7 +28,7 @@ static int wait_for(const struct target *t, uint64_t ns, struct err *e)
 static int tell(const struct census *c, const struct census *before, const struct session_options *o, struct err *e)
 {
 	const struct census_view view = {
-		.before = before, .room = memory_room_of(o->pid), .by = o->by, .json = o->json
+		.before = before, .room = memory_room_of(o->pid), .by = o->by, .json = o->json, .out = stdout
 	};
 
 	return census_report(c, &view, e);
@@ -99,6 +100,7 @@ static int look(const struct target *t, const struct session_options *o, struct 
 	while (rc == 0 && apart_ns && again) {
 		census_free(&before);
 		before = now;
+		census_keep_figures(&before);
 		rc = wait_for(t, apart_ns, e);
 		now = (struct census){ 0 };
 		rc = rc ?: take(&now, t, o, e);
@@ -121,6 +123,7 @@ static int look(const struct target *t, const struct session_options *o, struct 
 int census_command(const struct session_options *o)
 {
 	struct target target;
+	bool ended = false;
 	struct err e;
 
 	int rc = target_open(&target, o->pid, &e);
@@ -128,10 +131,10 @@ int census_command(const struct session_options *o)
 		if (o->start_ticks && o->start_ticks != target.start_ticks)
 			rc = err_set(&e, ESRCH, "it has ended");
 		else
-			rc = look(&target, o, &e);
+			rc = o->live ? census_live(&target, o, &ended, &e) : look(&target, o, &e);
 		target_close(&target);
 	}
-	if (rc < 0)
-		say_error(o->pid, "%s", e.text);
+	if (rc < 0 || ended)
+		say_error(o->pid, "%s", ended ? "it has ended" : e.text);
 	return rc < 0 ? EXIT_NOT_ATTACHED : EXIT_DONE;
 }

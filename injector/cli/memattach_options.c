@@ -121,7 +121,8 @@ static const struct option_row rows[] = {
 	  .help = "detach after 30s, 5m, 1h (when told)" },
 	{ .code = OPTION_LIVE,
 	  .name = "live",
-	  .help = "show the live heap once a second meanwhile, as memanalyze --live does; its key q ends the session" },
+	  .help = "show the live heap once a second meanwhile, as memanalyze --live does; its key q ends the session. "
+	          "With --census: that, every 2 s or --every" },
 	{ .code = OPTION_MAX_SIZE,
 	  .name = "max-size",
 	  .argument = "SIZE",
@@ -195,7 +196,7 @@ const struct option_table memattach_options = {
 		  "  or:  memattach [OPTION]... --system -o DIRECTORY\n"
 		  "  or:  memattach --detach PID\n"
 		  "  or:  memattach --doctor PID\n"
-		  "  or:  memattach --census [--json] PID\n"
+		  "  or:  memattach --census [--json | --live] PID\n"
 		  "Samples the heap of a running process until Ctrl-C, then leaves it as it was; or\n"
 		  "that of a command from its main function to its end.\n"
 		  "memanalyze shows what is in the dump.\n",

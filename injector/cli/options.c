@@ -380,9 +380,24 @@ static int check_selection(const struct session_options *o, enum command command
 	return 0;
 }
 
+static int check_live_census(const struct session_options *o)
+{
+	if (o->unreachable || o->by == CENSUS_BY_HOLDER)
+		return usage("%s", "--census --live looks all the time: not with --unreachable or --by holder, which "
+		                   "follow all pointers");
+	if (o->for_ns || o->json || o->output)
+		return usage("%s", "--census --live is for the eye: not with --for, --json or --output; --every TIME "
+		                   "looks again and again without it");
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+		return usage("%s", "--live needs a terminal; --census --every TIME writes look after look");
+	return 0;
+}
+
 /* It takes the terminal for itself. */
 static int check_live(const struct session_options *o, enum command command, const struct selection *s)
 {
+	if (command == COMMAND_CENSUS)
+		return check_live_census(o);
 	if (o->every_ns)
 		return usage("%s", "--live shows one session: not with --every");
 	if (s->all || s->children || command == COMMAND_LAUNCH)

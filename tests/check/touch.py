@@ -66,7 +66,7 @@ PLANTED = (
     ("touch", "injector/touch/patches/load.c", "bool f(void)\n{\n\treturn whole_io_pwrite(w->fd, a, 1, 0);\n}\n"),
     ("touch", "injector/prove/quiesce.c", "int f(void)\n{\n\treturn target_writer_undo(w, 1, NULL, e);\n}\n"),
     ("sandbox", "injector/run/steps/attach.c", "int f(void)\n{\n\treturn fork();\n}\n"),
-    ("sandbox", "analyzer/live/live_guard.c", "void f(void)\n{\n\tprctl(PR_SET_PDEATHSIG, SIGTERM);\n}\n"),
+    ("sandbox", "common/live/live_guard.c", "void f(void)\n{\n\tprctl(PR_SET_PDEATHSIG, SIGTERM);\n}\n"),
     ("sandbox", "common/files/owner.c", "int f(void)\n{\n\treturn prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);\n}\n"),
     ("folders", "injector/maps/maps.c", '#include "target_file.h"\n'),
     ("folders", "injector/maps/maps.c", '#include "touch/changes.h"\n'),

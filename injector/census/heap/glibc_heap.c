@@ -109,14 +109,23 @@ int glibc_heap_walk(struct glibc_heap *h, struct census_memory *memory, struct e
 	return rc;
 }
 
-void glibc_heap_free(struct glibc_heap *h)
+void glibc_heap_keep_figures(struct glibc_heap *h)
 {
 	for (size_t i = 0; i < h->segment_count; i++)
 		heap_marks_close(&h->segments[i].marks);
 	free(h->segments);
-	free(h->arenas);
 	free(h->tcaches);
 	free(h->gaps);
+	h->segments = NULL;
+	h->tcaches = NULL;
+	h->gaps = NULL;
+	h->segment_count = h->tcache_count = h->gap_count = 0;
+}
+
+void glibc_heap_free(struct glibc_heap *h)
+{
+	glibc_heap_keep_figures(h);
+	free(h->arenas);
 	*h = (struct glibc_heap){ 0 };
 }
 

@@ -58,6 +58,8 @@ int glibc_heap_find(struct glibc_heap *h, const struct target *t, const struct m
 bool glibc_heap_is_reserve(const struct resident_pages *pages, uint64_t start, uint64_t end);
 /* Walks all chunks; then glibc_heap_follow and glibc_heap_follow_caches say of further ones that they are free. */
 int glibc_heap_walk(struct glibc_heap *h, struct census_memory *memory, struct err *e) WARN_UNUSED;
+/* Frees what only knows of single blocks. */
+void glibc_heap_keep_figures(struct glibc_heap *h);
 void glibc_heap_free(struct glibc_heap *h);
 
 /* The segment that holds an address, or NULL. */

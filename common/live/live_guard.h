@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs a program that fills the terminal in a child, and gives the terminal back however it ends: live_view.h. Signals
+ * Runs a program that fills the terminal in a child, and gives the terminal back however it ends. Signals
  * that end or stop programs come to the guard: it ends or stops the child first, so that nothing is drawn any more,
  * gives the terminal back, and then does to itself what the signal does. In the background, where to take the terminal
- * would stop the whole job, the view waits until it is in the foreground. Where Ctrl-Z was ignored when memanalyze was
+ * would stop the whole job, the view waits until it is in the foreground. Where Ctrl-Z was ignored when the program was
  * started it is no key for stopping either: whoever started it must go on.
  */
 #pragma once

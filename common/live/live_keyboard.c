@@ -39,13 +39,13 @@ static int take_keys(struct live_keyboard *k, struct err *e)
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return 0;
 	if (n <= 0) { /* the terminal is gone */
-		k->choice->quit = true;
+		*k->quit = true;
 		return 0;
 	}
 	k->bytes += (size_t)n;
-	while (!r && used < k->bytes && !k->choice->quit) {
+	while (!r && used < k->bytes && !*k->quit) {
 		enum live_key key;
-		if (k->choice->typing && k->keys[used] != ESCAPE) {
+		if (*k->typing && k->keys[used] != ESCAPE) {
 			r = k->type(k->arg, k->keys[used++], e);
 			continue;
 		}
@@ -62,17 +62,19 @@ static int take_keys(struct live_keyboard *k, struct err *e)
 
 int live_keyboard_await(struct live_keyboard *k, uint64_t due_ns, struct err *e)
 {
-	struct pollfd keys = { .fd = STDIN_FILENO, .events = POLLIN };
+	struct pollfd fds[] = { { .fd = STDIN_FILENO, .events = POLLIN },
+		                { .fd = k->ends ? k->ends : -1, .events = POLLIN } };
 	uint64_t now = now_ns(CLOCK_MONOTONIC), left = due_ns > now ? due_ns - now : 0;
 	bool begun = k->bytes > 0; /* a sequence, or a lone Escape */
 	sigset_t none;
 	bool lone = k->bytes == 1;
 
-	left = begun && (k->choice->paused || left > ESCAPE_NS) ? ESCAPE_NS : left;
+	left = begun && (*k->paused || left > ESCAPE_NS) ? ESCAPE_NS : left;
 	const struct timespec wait = { (time_t)(left / 1000000000u), (long)(left % 1000000000u) };
 	sigemptyset(&none);
-	if (ppoll(&keys, 1, k->choice->paused && !begun ? NULL : &wait, &none) > 0)
-		return take_keys(k, e);
+	const int ready = ppoll(fds, 2, *k->paused && !begun ? NULL : &wait, &none);
+	if (ready > 0)
+		return fds[0].revents ? take_keys(k, e) : 0;
 	k->bytes = 0;
 	return lone ? k->apply(k->arg, LIVE_KEY_ESCAPE, e) : 0;
 }

@@ -2,18 +2,20 @@
 /* What a live view waits for: keys of the terminal, another size of it, or the time of its next look. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
-#include "live/live_keys.h"
+#include "live/live_key.h"
 
 #define LIVE_KEYBOARD_BYTES 64u
 
 struct live_keyboard {
 	char keys[LIVE_KEYBOARD_BYTES]; /* that a terminal has sent, and that make no whole key yet */
 	size_t bytes;
-	struct live_choice *choice; /* of the view: whether a filter is typed, whether it pauses; quit is set when the
-	                               terminal is gone */
+	const bool *typing, *paused; /* of the view: a filter is typed; it pauses */
+	bool *quit;                  /* … it is to end; set when the terminal is gone */
+	int ends;                    /* a descriptor that ends a wait when it can be read; 0: none */
 	/* Both return 0 or -errno with a text. */
 	int (*type)(void *arg, char byte, struct err *e); /* of the filter's text */
 	int (*apply)(void *arg, enum live_key key, struct err *e);
