@@ -48,9 +48,9 @@ int census_scan(const struct target *t, struct maps *maps, struct resident_pages
 	return rc == 0 ? scan_pages(t, maps, pages, e) : rc;
 }
 
-static bool is_stack(const void *context, size_t mapping)
+static bool is_stack(const void *context, const struct mapping *m)
 {
-	return stack_owners_name(context, mapping) != NULL;
+	return stack_owners_name(context, m) != NULL;
 }
 
 static int take_heap(struct census *c, const struct census_wish *wish, struct err *e)

@@ -21,6 +21,7 @@
 /* What nothing points to, as far as it was asked for. */
 struct census_lost {
 	bool wanted, known;
+	bool holders;     /* are wanted, too, and are found as soon as it runs again: stacks hold some */
 	char why[160];    /* it is not known */
 	struct maps maps; /* of the moment in which it was counted */
 	struct resident_pages pages;

@@ -96,12 +96,13 @@ int census_lost_look(struct census *c, const struct census_wish *wish, struct er
 	c->reach.give_up_cpu_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID) + follow_ns(c, wish);
 	c->reach.progress = wish->progress;
 	c->reach.sums = wish->lost ? &c->sums : NULL;
-	reach_look(&c->reach, maps_find(&c->maps, c->heap.glibc.glibc.main_arena), !wish->lost);
+	c->lost.holders = wish->lost && wish->holders && !c->lost.why[0];
+	reach_look(&c->reach, maps_find(&c->maps, c->heap.glibc.glibc.main_arena), !wish->lost || c->lost.why[0]);
 	if (c->reach.over)
 		census_lost_is_unknown(c, "to follow all pointers takes longer than --budget");
 	else if (wish->blocks)
 		rc = block_holders_find(wish->blocks, &c->reach, &c->stacks, &c->process, e);
-	else if (wish->holders)
+	else if (wish->holders && !c->lost.holders)
 		rc = holders_take(&c->holders, &c->reach, &c->stacks, &c->process, HOLDERS_SHOWN, e);
 	if (rc == 0 && wish->lost)
 		reach_prepare(&c->reach);
@@ -177,10 +178,27 @@ static bool is_lost(const void *context, uint64_t block)
 	return reach_is_lost(context, block);
 }
 
+/* Where no moment was had, stacks are looked at while it runs. */
+static int take_holders(struct census *c, struct err *e)
+{
+	struct reach *r = &c->reach;
+
+	if (!c->lost.known) {
+		r->over = false;
+		r->give_up_ns = UINT64_MAX;
+		r->give_up_cpu_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID) + FOLLOW_NS;
+		r->sums = NULL;
+		reach_look_at_stacks(r);
+	}
+	return r->over ? 0 : holders_take(&c->holders, r, &c->stacks, &c->process, HOLDERS_SHOWN, e);
+}
+
 int census_lost_count(struct census *c, struct err *e)
 {
-	if (!c->lost.known)
-		return 0;
+	int rc = c->lost.holders ? take_holders(c, e) : 0;
+
+	if (rc < 0 || !c->lost.known)
+		return rc;
 	if (has_swapped(&c->lost.pages))
 		census_lost_is_unknown(c, "a part of it has gone to swap");
 	c->lost.figures = reach_count(&c->reach);

@@ -32,9 +32,9 @@ struct looking {
 	struct memory_look *look;
 };
 
-static bool is_stack(const void *context, size_t mapping)
+static bool is_stack(const void *context, const struct mapping *m)
 {
-	return stack_owners_name(context, mapping) != NULL;
+	return stack_owners_name(context, m) != NULL;
 }
 
 static int open_memory(struct looking *l, struct err *e)

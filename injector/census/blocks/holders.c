@@ -155,7 +155,7 @@ static void add_blocks(struct summing *s, const uint32_t *holder_of_root)
 		struct holder *h = &s->holders->list[holder];
 		if (is_inner(s, i))
 			s->tags[place_of(s, i)] = holder;
-		h->blocks++;
+		h->blocks += b.end > b.start;
 		h->bytes += b.end - b.start;
 		s->holders->bytes += b.end - b.start;
 		if (is_root(r, i) && below_of(s, i) >= h->heaviest_units) {

@@ -92,10 +92,12 @@ static uint64_t end_of_array(const struct reach *r, size_t from)
 static void name_place(const struct root_names *n, uint64_t address, char text[DATA_SYMBOL_NAME])
 {
 	const struct mapping *m = maps_find(n->reach->maps, address);
-	const char *thread = m ? stack_owners_name(n->stacks, (size_t)(m - n->reach->maps->list)) : NULL;
+	const char *thread = m ? stack_owners_name(n->stacks, m) : NULL;
 	const char *slash = m ? strrchr(m->path, '/') : NULL;
 
-	if (thread)
+	if (address == REACH_OF_REGISTERS || address == REACH_OF_NEW)
+		snprintf(text, DATA_SYMBOL_NAME, "%s", address == REACH_OF_NEW ? "newer blocks" : "registers");
+	else if (thread)
 		snprintf(text, DATA_SYMBOL_NAME, "stacks of threads '%s'", thread);
 	else if (m && !strcmp(m->path, "[stack]"))
 		snprintf(text, DATA_SYMBOL_NAME, "stack of the first thread");

@@ -56,7 +56,7 @@ static int find_blocks(struct census_heap *h, const struct census_heap_source *s
 	int rc = 0;
 
 	for (size_t i = 0; i < maps->count && rc == 0; i++)
-		if (is_anonymous(&maps->list[i]) && !source->is_stack(source->stacks, i))
+		if (is_anonymous(&maps->list[i]) && !source->is_stack(source->stacks, &maps->list[i]))
 			rc = anonymous_blocks_find(&blocks, &maps->list[i], source->memory, e);
 	h->mapped_count = blocks.mapped_count;
 	h->mapped_bytes = blocks.mapped_bytes;

@@ -19,7 +19,7 @@ struct census_heap_source {
 	const struct target *target;
 	const struct maps *maps;
 	struct census_memory *memory;
-	bool (*is_stack)(const void *stacks, size_t mapping); /* a mapping, by its number */
+	bool (*is_stack)(const void *stacks, const struct mapping *m);
 	const void *stacks;
 };
 

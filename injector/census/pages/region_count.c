@@ -3,7 +3,7 @@
 
 bool region_count_own(const struct region_count *c, size_t i, struct region *own)
 {
-	const char *thread = stack_owners_name(c->stacks, i);
+	const char *thread = stack_owners_name(c->stacks, &c->maps->list[i]);
 
 	if (!region_of_mapping(own, &c->maps->list[i]))
 		return false;

@@ -10,7 +10,7 @@
 #include "files/whole_io.h"
 #include "base/order.h"
 
-ORDER_BY(compare, struct stack_owner, mapping);
+ORDER_BY(compare, struct stack_owner, start);
 
 static bool is_stack(const struct maps *maps, const struct mapping *m)
 {
@@ -35,7 +35,7 @@ static void find_one(struct stack_owners *s, const struct target *t, const struc
 	if (whole_io_text(path, place->name, sizeof place->name) < 0)
 		place->name[0] = '\0';
 	place->name[strcspn(place->name, "\n")] = '\0';
-	place->mapping = (size_t)(m - maps->list);
+	place->start = m->start;
 	s->count++;
 }
 
@@ -56,9 +56,9 @@ int stack_owners_find(struct stack_owners *s, const struct target *t, const stru
 	return 0;
 }
 
-const char *stack_owners_name(const struct stack_owners *s, size_t mapping)
+const char *stack_owners_name(const struct stack_owners *s, const struct mapping *m)
 {
-	const struct stack_owner *found = s->count ? bsearch(&(struct stack_owner){ .mapping = mapping }, s->list,
+	const struct stack_owner *found = s->count ? bsearch(&(struct stack_owner){ .start = m->start }, s->list,
 	                                                     s->count, sizeof *s->list, compare)
 	                                           : NULL;
 

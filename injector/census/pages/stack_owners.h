@@ -10,9 +10,9 @@
 
 struct stack_owners {
 	struct stack_owner {
-		size_t mapping; /* its number */
+		uint64_t start; /* of the mapping */
 		char name[32];  /* of the thread */
-	} * list;               /* by mapping, which may come more than once */
+	} * list;               /* by start, which may come more than once */
 	size_t count;
 	size_t threads, unknown; /* whose stack is not known, for instance because they run */
 };
@@ -21,5 +21,5 @@ struct stack_owners {
 int stack_owners_find(struct stack_owners *s, const struct target *t, const struct maps *maps,
                       struct err *e) WARN_UNUSED;
 /* The name of the thread whose stack is this mapping, or NULL. */
-const char *stack_owners_name(const struct stack_owners *s, size_t mapping);
+const char *stack_owners_name(const struct stack_owners *s, const struct mapping *m);
 void stack_owners_free(struct stack_owners *s);

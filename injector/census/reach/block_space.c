@@ -162,6 +162,9 @@ struct block block_space_block(const struct block_space *b, uint32_t n)
 
 	if (p->segment && !heap_marks_begins(&p->segment->marks, chunk))
 		chunk += 16;
+	if (p->gone || (p->segment && (!heap_marks_begins(&p->segment->marks, chunk) || chunk >= p->segment->top ||
+	                               heap_marks_is_free(&p->segment->marks, chunk))))
+		return (struct block){ .start = chunk, .end = chunk, .number = n };
 	return block_at(p, chunk);
 }
 

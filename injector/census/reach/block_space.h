@@ -48,7 +48,7 @@ static inline bool block_space_near(const struct block_space *b, uint64_t addres
 	return address >> ADDRESS_BITS == 0 && b->near[address >> 32] >> (address >> 26) % 64 & 1;
 }
 bool block_space_is_reached(const struct block_space *b, uint32_t number);
-/* The block of a number. */
+/* The block of a number; without a byte, where none is there any more. */
 struct block block_space_block(const struct block_space *b, uint32_t number);
 /* The first live block of a part that ends above an address. False: there is none. */
 bool block_space_next(const struct block_part *p, uint64_t address, struct block *block);

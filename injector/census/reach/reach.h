@@ -38,6 +38,10 @@ struct reached {
 #define REACHED_BY_ROOT (1u << 31)
 #define REACHED_MAX REACHED_BY_ROOT /* blocks, and addresses */
 
+/* In place of the address of a word: it is in a register, or in the kernel; the block itself has just come. */
+#define REACH_OF_REGISTERS 0u
+#define REACH_OF_NEW CENSUS_PAGE
+
 struct reach_figures {
 	uint64_t live_blocks, live_bytes; /* usable ones */
 	uint64_t lost_blocks, lost_bytes; /* of them: nothing points there */

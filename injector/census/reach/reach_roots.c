@@ -112,15 +112,24 @@ static enum pass pass_of(const struct reach *r, const struct mapping *m, const s
 	return is_data(r->maps, m) && !(libc && mapping_same_file(m, libc)) ? PASS_DATA : PASS_OTHER;
 }
 
+static void look_in_pass(struct reach *r, const struct mapping *libc, enum pass pass)
+{
+	for (size_t i = 0; i < r->maps->count; i++)
+		if (pass_of(r, &r->maps->list[i], libc) == pass)
+			look_at_mapping(r, &r->maps->list[i]);
+	reach_drain(r);
+}
+
 void reach_look(struct reach *r, const struct mapping *libc, bool with_stacks)
 {
 	r->puts_off = true;
-	for (enum pass pass = PASS_DATA; pass <= (with_stacks ? PASS_STACKS : PASS_OTHER); pass++) {
-		for (size_t i = 0; i < r->maps->count; i++)
-			if (pass_of(r, &r->maps->list[i], libc) == pass)
-				look_at_mapping(r, &r->maps->list[i]);
-		reach_drain(r);
-	}
+	for (enum pass pass = PASS_DATA; pass <= (with_stacks ? PASS_STACKS : PASS_OTHER); pass++)
+		look_in_pass(r, libc, pass);
 	reach_odd_words(r);
 	reach_drain(r);
+}
+
+void reach_look_at_stacks(struct reach *r)
+{
+	look_in_pass(r, NULL, PASS_STACKS);
 }

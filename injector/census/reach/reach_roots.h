@@ -30,3 +30,5 @@ bool reach_root_may_be_stack(const struct maps *maps, const struct mapping *m);
  * then from other memory and those of the C library, at last from stacks, if it is not stopped later.
  */
 void reach_look(struct reach *r, const struct mapping *libc, bool with_stacks);
+/* From stacks alone, after that. */
+void reach_look_at_stacks(struct reach *r);

@@ -238,9 +238,9 @@ static int settle(struct settling *s, const struct maps *maps, const struct resi
 	for (size_t i = 0; i < s->count; i++)
 		look_at_changed(r, &s->list[i]);
 	for (size_t i = 0; i < s->new_count; i++)
-		reach_word(r, s->new[i], 0);
+		reach_word(r, s->new[i], REACH_OF_NEW);
 	for (size_t i = 0; i < s->stop->word_count; i++)
-		reach_word(r, s->stop->words[i], 0);
+		reach_word(r, s->stop->words[i], REACH_OF_REGISTERS);
 	reach_drain(r);
 	for (size_t i = 0; i < s->count; i++)
 		reach_pass_over_cached(r, s->list[i].start, s->list[i].end);
