@@ -48,11 +48,17 @@ struct java_step {
 	uint64_t link;  /* where the saved frame pointer is, and the return address behind it: on the stack below sp */
 };
 
+/* Of the code heaps' reservation; 0: Java code is not walked. Released last where memattach writes it later: who sees
+ * it sees the rest. */
+static inline uint64_t java_walk_bytes(void)
+{
+	return __atomic_load_n(&payload.java.bytes, __ATOMIC_ACQUIRE);
+}
+
 /* Is it in the code heaps' reservation? Never where Java code is not walked. */
 static inline bool java_walk_holds(uint64_t pc)
 {
-	/* Released last where memattach writes it later: who sees it sees the rest. */
-	uint64_t bytes = __atomic_load_n(&payload.java.bytes, __ATOMIC_ACQUIRE);
+	const uint64_t bytes = java_walk_bytes();
 
 	return pc - payload.java.low < bytes;
 }

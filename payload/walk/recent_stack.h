@@ -77,6 +77,7 @@ struct recent_word {
 /* Whole pages, since they are given back that way. */
 struct __attribute__((aligned(PAGE_BYTES))) recent_stack {
 	uint64_t index;      /* offset of the unwind index that the frames were found with */
+	uint64_t java_bytes; /* … and with which code heaps of HotSpot: 0, by frame pointers through Java code */
 	uint64_t stack_end;  /* of the known stack that the frames are on */
 	uint64_t stack_hash; /* of the whole stack as it was interned last, and its reference */
 	uint32_t reference;

@@ -125,16 +125,17 @@ static __attribute__((noinline)) void walk_open_index(struct walk *w)
 
 /*
  * Finds the end of the stack, the index, and the innermost frame of the recent stack that may be joined; recent_none if
- * there is none. Only frames that were found with the present index and on the same known stack may be joined, since
- * their words are compared before any rule leads to them.
+ * there is none. Only frames that were found with the present index and code heaps and on the same known stack may be
+ * joined, since their words are compared before any rule leads to them.
  */
 static inline const struct recent_frame *walk_open(struct walk *w, struct recent_stack *recent)
 {
 	walk_set_end(w, w->at.sp);
 	w->index = unwind_view_offset();
-	if (!recent || recent->index != w->index) {
+	w->java_bytes = recent ? java_walk_bytes() : 0;
+	if (!recent || recent->index != w->index || recent->java_bytes != w->java_bytes) {
 		walk_open_index(w);
-		if (recent) /* its index never comes back */
+		if (recent) /* what it was found with never comes back */
 			recent_stack_forget(recent);
 		return &recent_none;
 	}
@@ -363,6 +364,7 @@ static void trail_keep(const struct trail *t, const struct walk *w, uint64_t sp,
 		return;
 	recent_stack_forget(recent);
 	recent->index = w->index;
+	recent->java_bytes = w->java_bytes;
 	recent->generation = w->generation;
 	recent->stack_end = w->stack_end;
 	recent->ends = w->ends_by_rule;

@@ -57,6 +57,7 @@ struct walk {
 	uint64_t stack_end; /* what lies between sp and here may be read */
 	uint64_t thread_pointer;
 	uint64_t java_frame; /* what the Java frame that was left last is recorded as */
+	uint64_t java_bytes; /* java_walk_bytes() at the begin, of a walk that has a recent stack */
 #if ARCH_LINK_REGISTER
 	uint64_t link, link_sp; /* of code that a signal has interrupted, which has this stack pointer; 0: of none */
 #endif

@@ -11,6 +11,7 @@
 
 #include "walk/java_walk.h"
 #include "walk/known_stack.h"
+#include "walk/recent_stack.h"
 #include "walk_fixture.h"
 
 #define SHIFT 7u
@@ -295,6 +296,39 @@ static void test_walk_without_a_layout_does_not_know_java(void **state)
 	ends_at(2);
 }
 
+static void walk_again(struct recent_stack *recent, uint64_t *found)
+{
+	const struct unwind_start start = { .sp = at(10), .fp = 0xbad };
+
+	unwind_walk(&start, recent, found, &result);
+	unwind_frames_complete(recent, &result, found);
+}
+
+/* A JVM that is proved while the session lasts: frames that walks before that have found by frame pointers, and would
+ * take over, are not Java frames. */
+static void test_frames_from_before_a_layout_are_forgotten(void **state)
+{
+	struct recent_stack *recent = &recent_stacks[0];
+	uint64_t found[DUMP_FRAMES_MAX];
+
+	(void)state;
+	memset(recent, 0, sizeof *recent);
+	stack[12] = at(30); /* a frame pointer that leads out of the compiled code */
+	stack[30] = 0;
+	stack[31] = PC(1);
+	payload.java.bytes = 0;
+	for (int i = 0; i < 4; i++) {
+		walk_again(recent, found);
+		assert_int_equal(result.count, 3);
+		assert_int_equal(found[1], A);
+	}
+	assert_int_equal(result.held, 3);
+	payload.java.bytes = HEAP_BYTES;
+	walk_again(recent, found);
+	assert_int_equal(result.count, 5);
+	assert_int_equal(found[1], DUMP_JAVA_FRAME(A, COMPILED));
+}
+
 static uint64_t chance(uint64_t *seed)
 {
 	*seed = *seed * 6364136223846793005ull + 1442695040888963407ull;
@@ -338,6 +372,7 @@ int main(void)
 		JAVA_TEST(test_walk_ends_at_a_java_frame_that_does_not_fit),
 		JAVA_TEST(test_behind_java_code_nothing_leads_out_of_the_page),
 		JAVA_TEST(test_walk_without_a_layout_does_not_know_java),
+		JAVA_TEST(test_frames_from_before_a_layout_are_forgotten),
 		JAVA_TEST(test_walk_survives_any_code_heap),
 	};
 
