@@ -15,8 +15,9 @@
 #define PAUSES_MAX 64u   /* of one proof */
 #define CHECKED 1024u    /* methods that are remembered as right, a power of two */
 #define POINTS_OF_CODE 4u
-#define CODES_LEAST 8u   /* one of so many must have a method: only those of unloaded classes have none */
-#define ENTRY_BYTES 256u /* of compiled code: its frame is made there, in some code further inside */
+#define CODES_LEAST 8u     /* one of so many must have a method: only those of unloaded classes have none */
+#define DESCRIBED_PART 16u /* … and have debug information: what C2 makes of methods that call nothing has none */
+#define ENTRY_BYTES 256u   /* of compiled code: its frame is made there, in some code further inside */
 
 struct prover {
 	struct java_proof *p;
@@ -24,6 +25,7 @@ struct prover {
 	unsigned looks, pauses;
 	uint64_t last_id, last_code;         /* compile_id, and of which code */
 	uint32_t files, own_files;           /* of frames; those that have their class's name */
+	uint32_t described;                  /* pieces of code that have debug information */
 	uint32_t framed, made;               /* pieces of code that have a frame; those that make one of that size */
 	struct java_method checked[CHECKED]; /* by address */
 };
@@ -145,6 +147,7 @@ static bool code_changed(struct prover *pr, const struct java_code *code, uint64
 static int prove_code(struct prover *pr, const struct java_code *code, struct err *e)
 {
 	struct java_view *v = &pr->p->view;
+	const uint64_t points = pr->p->points;
 	uint64_t id, method;
 
 	int rc = java_field_read(&v->memory, code->address, &v->s.compiled_id, &id, e);
@@ -158,6 +161,7 @@ static int prove_code(struct prover *pr, const struct java_code *code, struct er
 		rc = 0;
 	}
 	pr->p->codes += rc == 0 && method;
+	pr->described += rc == 0 && pr->p->points > points;
 	return is_of_objects(rc) ? 0 : rc;
 }
 
@@ -201,7 +205,7 @@ static int prove_heaps(struct prover *pr, struct err *e)
 		rc = prove_heap(pr, &v->heaps[i], &count, e);
 	if (rc == 0 && count >= CODES_LEAST && pr->p->codes == 0)
 		rc = err_set(e, EINVAL, "no compiled code has a Method");
-	if (rc == 0 && pr->p->codes >= CODES_LEAST && pr->p->points < pr->p->codes)
+	if (rc == 0 && pr->p->codes >= CODES_LEAST && pr->described * DESCRIBED_PART < pr->p->codes)
 		rc = err_set(e, EINVAL, "compiled code has hardly any debug information");
 	if (rc == 0 && pr->framed >= CODES_LEAST && 2 * pr->made < pr->framed)
 		rc = err_set(e, EINVAL, "compiled code does not make the frames that it is said to have");
