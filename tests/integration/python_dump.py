@@ -121,12 +121,16 @@ class PythonDump:
 
     def live(self):
         """(size, reference of the stack) of each live block."""
+        return ((size, stack) for _, size, stack in self.blocks())
+
+    def blocks(self):
+        """The same, with its address before."""
         for offset, _, entries in self.regions(LIVE):
             at = offset + ((entries + 63) & ~63)
             for record in range(at, at + 48 * entries, 48):
                 address, size, _, _, stack = struct.unpack_from("<QQQQI", self.data, record)
                 if address > 1 and not address >> 63:
-                    yield size, stack
+                    yield address, size, stack
 
     def in_evaluator(self, address):
         return any(start <= address - 1 < start + size for start, size in self.evaluators if size)

@@ -85,10 +85,10 @@ public class JavaLines {
         final byte[] bytes;
         final String name;
 
-        One(byte[] shape, int n) {
+        One(byte[] shape, String prefix, int n) {
             String digits = String.format("%04d", n);
             bytes = shape.clone();
-            name = "Storm" + digits;
+            name = prefix + digits;
             for (int i = 0; i + 4 <= bytes.length; i++)
                 if (bytes[i] == '0' && bytes[i + 1] == '0' && bytes[i + 2] == '0' && bytes[i + 3] == '0')
                     for (int k = 0; k < 4; k++)
@@ -104,7 +104,7 @@ public class JavaLines {
     static void storm(byte[] shape, int n, long ms) throws Exception {
         Class<?>[] classes = new Class<?>[8];
         for (int i = 0; i < classes.length; i++)
-            classes[i] = new One(shape, (8 * n + i) % STORMS).make();
+            classes[i] = new One(shape, "Storm", (8 * n + i) % STORMS).make();
         long end = System.nanoTime() + ms * 1000000;
         do {
             for (int i = 0; i < classes.length; i++)
@@ -125,7 +125,7 @@ public class JavaLines {
         final long[] rounds = new long[1];
         final Class<?>[] held = new Class<?>[storms ? Integer.parseInt(arguments[2]) : 0];
         for (int i = 0; i < held.length; i++)
-            held[i] = new One(shape, i % STORMS).make();
+            held[i] = new One(shape, "Storm", i % STORMS).make();
         Thread worker = new Thread(() -> {
             try {
                 for (int n = 0; !Thread.interrupted(); n++, rounds[0]++)
