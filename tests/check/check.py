@@ -16,7 +16,7 @@ import tempfile
 
 sys.dont_write_bytecode = True
 from installed import check_debian, check_install, check_units  # noqa: E402, F401 pylint: disable=unused-import,wrong-import-position
-from machine import check_machine  # noqa: E402, F401 pylint: disable=unused-import,wrong-import-position
+from machine import check_hook_instructions, check_machine  # noqa: E402, F401 pylint: disable=unused-import,wrong-import-position
 from names import check_names  # noqa: E402, F401 pylint: disable=unused-import,wrong-import-position
 from ordering import check_ordering  # noqa: E402, F401 pylint: disable=unused-import,wrong-import-position
 from pages import check_pages  # noqa: E402, F401 pylint: disable=unused-import,wrong-import-position

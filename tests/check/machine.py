@@ -114,3 +114,26 @@ def check_machine(tree):
     yield from numbers(tree)
     yield from entrances(tree)
     yield from contracts(tree)
+
+
+# Instructions without those that align, of x86-64's hooks and of all trampolines: assembler code, the same with each compiler.
+HOOK_INSTRUCTIONS = {
+    "trampoline_code": 26112, "hook_malloc": 15, "hook_calloc": 21, "hook_realloc": 31, "hook_free": 14,
+    "hook_posix_memalign": 18, "hook_mmap": 20, "hook_munmap": 14, "hook_mremap": 31, "hook_outer_calloc": 21,
+    "hook_outer_realloc": 31, "hook_keep_malloc": 17, "hook_keep_free": 16, "hook_keep_python_malloc": 17,
+    "hook_enter": 41, "hook_enter_keeping": 84, "outer_enter": 21,
+}
+
+
+def check_hook_instructions(tree):
+    """The ways through the hooks that no call of C makes are as long as they were when they were measured (HACKING.md)."""
+    tree.need("objdump")
+    code = tree.run("objdump", "-D", "-j", ".text", "--no-show-raw-insn", tree.programs["payload"]).stdout
+    if "elf64-x86-64" not in code:
+        return
+    for name, expected in HOOK_INSTRUCTIONS.items():
+        body = re.search(rf"^[0-9a-f]+ <{name}>:\n((?: .*\n)*)", code, re.M)
+        lines = body[1].split("\tadd    %al,(%rax)", 1)[0].splitlines() if body else ()
+        count = sum(not re.search(r"\t(?:data16 )*(?:cs )?nop|\txchg   %ax,%ax", line) for line in lines)
+        if count != expected:
+            yield f"{name} has {count} instructions, not {expected}: measure it, then write that here"
