@@ -16,7 +16,7 @@
 #define HOLE_BYTES 4096u
 #define READS_MAX 8
 
-_Static_assert(CHUNK_BYTES % HOLE_BYTES == 0, "chunks");
+_Static_assert(CHUNK_BYTES % HOLE_BYTES == 0 && CHUNK_BYTES % DUMP_HISTORY_BLOCK_BYTES == 0, "chunks");
 
 struct copy {
 	const struct dump_source *source;
@@ -26,12 +26,19 @@ struct copy {
 	_Alignas(16) char again[CHUNK_BYTES]; /* of live records, read a second time */
 };
 
+/*
+ * Word after word, each acquired: the key of a live record is read before its fields, the head of a block of the
+ * history before its records, whatever the machine does (docs/porting.md). Words are all that regions are made of.
+ */
 static int read_writer(const struct dump_source *source, uint64_t offset, void *buffer, size_t bytes, struct err *e)
 {
 	const struct dump_writer *w = source->context;
+	const _Atomic uint64_t *from = (const void *)((const char *)w->shared + offset);
+	uint64_t *to = buffer;
 
 	(void)e;
-	memcpy(buffer, (const char *)w->shared + offset, bytes);
+	for (size_t i = 0; i < bytes / sizeof *to; i++)
+		to[i] = atomic_load_explicit(&from[i], memory_order_acquire);
 	return 0;
 }
 
@@ -154,22 +161,58 @@ static int settle_chunk(struct copy *c, size_t bytes, uint64_t offset, struct er
 	return rc;
 }
 
+/* Reads a block of the history until it was one thread's all the time: with its head from before and records of who has
+ * taken it since, it would be of neither. One that never is counts as empty. */
+static int settle_block(const struct copy *c, struct dump_history_block *block, uint64_t offset, struct err *e)
+{
+	for (int i = 0; i < READS_MAX; i++) {
+		uint64_t sequence = 0;
+		atomic_thread_fence(memory_order_acquire);
+		int rc = c->source->read(c->source, offset, &sequence, sizeof sequence, e);
+		if (rc < 0 || sequence == block->sequence)
+			return rc;
+		rc = c->source->read(c->source, offset, block, sizeof *block, e);
+		if (rc < 0)
+			return rc;
+	}
+	block->used = 0;
+	return 0;
+}
+
+/* Blocks of the history, from the first one in the chunk on. */
+static int settle_blocks(struct copy *c, size_t bytes, uint64_t offset, struct err *e)
+{
+	struct dump_history_block *blocks = (void *)c->chunk;
+	int rc = 0;
+
+	for (size_t i = 0; i < bytes / sizeof *blocks && rc == 0; i++)
+		rc = settle_block(c, &blocks[i], offset + i * sizeof *blocks, e);
+	return rc;
+}
+
 static void note_progress(const struct copy *c, uint64_t bytes)
 {
 	if (c->source->copied)
 		atomic_fetch_add_explicit(c->source->copied, bytes, memory_order_relaxed);
 }
 
+/* What was read of a region of that kind, until it is of one moment where that matters. */
+static int settle_part(struct copy *c, size_t bytes, uint64_t offset, uint32_t kind, struct err *e)
+{
+	if ((kind != DUMP_REGION_LIVE && kind != DUMP_REGION_HISTORY) || is_zero(c->chunk, bytes))
+		return 0;
+	return kind == DUMP_REGION_LIVE ? settle_chunk(c, bytes, offset, e) : settle_blocks(c, bytes, offset, e);
+}
+
 /* One extent that may hold something. */
-static int copy_extent(struct copy *c, uint64_t offset, uint64_t bytes, bool live, struct err *e)
+static int copy_extent(struct copy *c, uint64_t offset, uint64_t bytes, uint32_t kind, struct err *e)
 {
 	int rc = 0;
 
 	while (bytes > 0 && rc == 0) {
 		size_t part = bytes < CHUNK_BYTES ? (size_t)bytes : CHUNK_BYTES;
 		rc = c->source->read(c->source, offset, c->chunk, part, e);
-		if (rc == 0 && live && !is_zero(c->chunk, part))
-			rc = settle_chunk(c, part, offset, e);
+		rc = rc ?: settle_part(c, part, offset, kind, e);
 		rc = rc ?: write_sparse(c, c->chunk, part, offset, e);
 		offset += part;
 		bytes -= part;
@@ -181,11 +224,11 @@ static int copy_extent(struct copy *c, uint64_t offset, uint64_t bytes, bool liv
  * The next extent of [offset, end) that was ever touched: most of a young recording was not. Live records are of 48
  * bytes from `offset` on, so an extent of theirs begins with one.
  */
-static uint64_t next_extent(const struct copy *c, uint64_t offset, uint64_t end, bool live, uint64_t *until)
+static uint64_t next_extent(const struct copy *c, uint64_t offset, uint64_t end, uint32_t kind, uint64_t *until)
 {
 	off_t data = c->source->sparse ? lseek(c->source->fd, (off_t)offset, SEEK_DATA) : (off_t)offset;
 	off_t hole = c->source->sparse && data >= 0 ? lseek(c->source->fd, data, SEEK_HOLE) : (off_t)end;
-	const uint64_t unit = live ? sizeof(struct dump_live_record) : 1;
+	const uint64_t unit = kind == DUMP_REGION_LIVE ? sizeof(struct dump_live_record) : 1;
 
 	if (data < 0 && errno == ENXIO)
 		return *until = end;
@@ -199,14 +242,14 @@ static uint64_t next_extent(const struct copy *c, uint64_t offset, uint64_t end,
 	return first;
 }
 
-static int copy_bytes(struct copy *c, uint64_t offset, uint64_t bytes, bool live, struct err *e)
+static int copy_bytes(struct copy *c, uint64_t offset, uint64_t bytes, uint32_t kind, struct err *e)
 {
 	uint64_t end = offset + bytes, until;
 	int rc = 0;
 
 	for (uint64_t at = offset; at < end && rc == 0; at = until) {
-		uint64_t begin = next_extent(c, at, end, live, &until);
-		rc = copy_extent(c, begin, until - begin, live, e);
+		uint64_t begin = next_extent(c, at, end, kind, &until);
+		rc = copy_extent(c, begin, until - begin, kind, e);
 	}
 	note_progress(c, bytes);
 	return rc;
@@ -216,10 +259,10 @@ static int copy_bytes(struct copy *c, uint64_t offset, uint64_t bytes, bool live
 static int copy_region(struct copy *c, const struct dump_region *r, struct err *e)
 {
 	if (r->kind != DUMP_REGION_LIVE)
-		return copy_bytes(c, r->offset, r->bytes, false, e);
+		return copy_bytes(c, r->offset, r->bytes, r->kind, e);
 	note_progress(c, r->bytes - r->entries * sizeof(struct dump_live_record));
 	return copy_bytes(c, r->offset + DUMP_LIVE_RECORDS_AT(r->entries), r->entries * sizeof(struct dump_live_record),
-	                  true, e);
+	                  r->kind, e);
 }
 
 static bool comes_in_order(uint32_t kind)

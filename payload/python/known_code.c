@@ -34,7 +34,7 @@ static void store(uint64_t *word, uint64_t value)
 
 void known_code_end(void)
 {
-	__atomic_store_n(&counted_function.jump, 0, __ATOMIC_SEQ_CST);
+	store(&counted_function.jump, 0);
 }
 
 /* Is the jump there, and does the pointer still lead to it? Code begins at any byte. */
@@ -43,8 +43,7 @@ static bool is_counted(uint64_t jump)
 	typedef uint64_t code_bytes __attribute__((aligned(1), may_alias));
 
 	return *(const volatile code_bytes *)jump == load(&counted_function.code) &&
-	       __atomic_load_n((const uint64_t *)load(&counted_function.pointer), __ATOMIC_ACQUIRE) ==
-	               load(&counted_function.function);
+	       load((const uint64_t *)load(&counted_function.pointer)) == load(&counted_function.function);
 }
 
 uint64_t known_code_generation(void)
@@ -58,7 +57,7 @@ uint64_t known_code_generation(void)
 		known_code_end();
 		return 0;
 	}
-	now = __atomic_load_n(&code_deallocations.count, __ATOMIC_ACQUIRE);
+	now = load(&code_deallocations.count);
 	if (load(&watched.last) != now) {
 		store(&watched.last, now);
 		__atomic_store_n(&watched.calm, 0, __ATOMIC_RELAXED);

@@ -15,10 +15,10 @@
  * - All that a walk meets is held by frames of its own thread, from before the hook began to after its end
  *   (python_walk.h). So A's object was freed after A's walk, and B's was made after that and before B's hook.
  * - The generation is taken before anything is read. A's g is older than the end of A's walk.
- * - The count goes up before the original is called, so before any of the object's memory is free, by an instruction
- *   that all processors see in one order (lock inc). B's object is made in memory that was freed: whatever hands that
- *   to B (the interpreter's lock, an allocator's, the kernel) lets B see what came before. That also holds between
- *   interpreters with locks of their own: static types belong to all, as does the count.
+ * - The count goes up before the original is called, so before any of the object's memory is free, in one piece. B's
+ * object is made in memory that was freed: whatever hands that to B (the interpreter's lock, an allocator's, the
+ * kernel) lets B see what came before. That also holds between interpreters with locks of their own: static types
+ * belong to all, as does the count.
  * - So B finds more than g, and takes nothing. Otherwise the call was not counted, which needs that there was no jump
  *   when A's object went, between A's walk and B's. memattach sets counted_function after the jump was written, and
  *   clears it before that is taken back; trampolines become inert later. Outside of that no generation is in force. A

@@ -61,7 +61,7 @@ static void counter_up(uint8_t *counter)
 	do {
 		if (old == FILTER_STICKY)
 			return;
-	} while (!__atomic_compare_exchange_n(counter, &old, (uint8_t)(old + 1), false, __ATOMIC_RELEASE,
+	} while (!__atomic_compare_exchange_n(counter, &old, (uint8_t)(old + 1), false, __ATOMIC_RELAXED,
 	                                      __ATOMIC_RELAXED));
 }
 
@@ -73,7 +73,7 @@ static void counter_down(uint8_t *counter)
 		/* 0: wiped in a forked child in the middle of a call */
 		if (old == FILTER_STICKY || old == 0)
 			return;
-	} while (!__atomic_compare_exchange_n(counter, &old, (uint8_t)(old - 1), false, __ATOMIC_RELEASE,
+	} while (!__atomic_compare_exchange_n(counter, &old, (uint8_t)(old - 1), false, __ATOMIC_RELAXED,
 	                                      __ATOMIC_RELAXED));
 }
 
@@ -97,5 +97,5 @@ bool filter_maybe(uint64_t address)
 {
 	struct counters of = counters_of(address);
 
-	return __atomic_load_n(of.first, __ATOMIC_ACQUIRE) && __atomic_load_n(of.second, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(of.first, __ATOMIC_RELAXED) && __atomic_load_n(of.second, __ATOMIC_RELAXED);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "touch/patches/late_layout.h"
 
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "touch/remote/target_write.h"
@@ -31,6 +32,7 @@ int late_layout_java(struct session *s, const struct java_layout *layout, uint32
 	if (rc < 0)
 		return rc;
 	dump_writer_java(&s->recording.dump, version);
+	atomic_thread_fence(memory_order_release);
 	return target_write(&s->writer, CHANGE_PAYLOAD, address + offsetof(struct java_layout, bytes), &layout->bytes,
 	                    sizeof layout->bytes, e);
 }

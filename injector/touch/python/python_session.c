@@ -3,6 +3,7 @@
 #include "touch/python/python_session.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -191,6 +192,7 @@ static int tell_payload(struct session *s, const struct python_layout *layout, s
 	if (rc < 0)
 		return rc;
 	dump_writer_python(&s->recording.dump, layout->version, s->python.evaluators);
+	atomic_thread_fence(memory_order_release);
 	return target_write(&s->writer, CHANGE_PAYLOAD, b->has_python_address, &yes, sizeof yes, e);
 }
 

@@ -139,7 +139,7 @@ OUTER_BYTES:
 	b.hi	\original
 	.endm
 
-	/* One more, before all that the caller does after: whoever sees that sees this. */
+	/* One more, in one piece: who is handed what is freed after it sees it (known_code.h). */
 	.macro	count_up
 	adrp	x10, code_deallocations
 	add	x10, x10, :lo12:code_deallocations
@@ -147,7 +147,6 @@ OUTER_BYTES:
 	add	x11, x11, #1
 	stxr	w12, x11, [x10]
 	cbnz	w12, 7b
-	dmb	ish
 	.endm
 
 	/* May the function pass on to others, so that its calls need a mark? */

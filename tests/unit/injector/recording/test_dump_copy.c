@@ -83,6 +83,68 @@ static void test_record_whose_address_was_used_again_is_read_again(void **state)
 	dump_close(dump);
 }
 
+static const struct dump_region *youngest(uint32_t kind)
+{
+	const struct dump_region *found = NULL;
+
+	for (uint32_t i = 0; i < writer.own->region_count; i++)
+		if (writer.own->regions[i].kind == kind)
+			found = &writer.own->regions[i];
+	return found;
+}
+
+/* A block of the history that was full is given to another thread, which writes its first record, before its sequence
+ * is read again. */
+static int read_before_reuse(const struct dump_source *source, uint64_t offset, void *buffer, size_t bytes,
+                             struct err *e)
+{
+	static bool once;
+	const uint64_t history = *(const uint64_t *)source->context;
+	struct dump_history_block *block = (void *)((char *)writer.shared + history);
+
+	(void)e;
+	memcpy(buffer, (const char *)writer.shared + offset, bytes);
+	if (!once && offset == history) {
+		once = true;
+		block->sequence = 8;
+		block->used = 1;
+		block->records[0].size = 5;
+	}
+	return 0;
+}
+
+static int sum_history(void *arg, const struct dump_history_record *record)
+{
+	*(uint64_t *)arg += record->size;
+	return 0;
+}
+
+static void test_block_of_the_history_that_was_taken_again_is_read_again(void **state)
+{
+	const uint64_t history = youngest(DUMP_REGION_HISTORY)->offset;
+	struct dump_history_block *block = (void *)((char *)writer.shared + history);
+	struct dump_source source;
+	struct dump *dump;
+	uint64_t sum = 0;
+	struct err e;
+
+	(void)state;
+	*block = (struct dump_history_block){ .sequence = 7, .used = 2 };
+	for (int i = 0; i < 2; i++)
+		block->records[i] = (struct dump_history_record){ .size = 100, .rate_bytes = RATE };
+	dump_source_of_writer(&source, &writer);
+	source.read = read_before_reuse;
+	source.context = &history;
+	source.update = NULL;
+	int fd = open(path, O_RDWR | O_TRUNC);
+	assert_int_equal(dump_copy(&source, fd, &e), 0);
+	close(fd);
+	assert_int_equal(dump_open(path, &dump, &e), 0);
+	assert_int_equal(dump_each_history(dump, sum_history, &sum), 0);
+	assert_int_equal(sum, 5);
+	dump_close(dump);
+}
+
 /* A block is allocated between the begin of the copy and the moment when its record is read. */
 static int read_while_recording(const struct dump_source *source, uint64_t offset, void *buffer, size_t bytes,
                                 struct err *e)
@@ -144,16 +206,6 @@ static int copy_slowly(void)
 	source.sparse = false;
 	int fd = open(path, O_RDWR | O_TRUNC);
 	return dump_copy(&source, fd, &e) == 0 ? 0 : 1;
-}
-
-static const struct dump_region *youngest(uint32_t kind)
-{
-	const struct dump_region *found = NULL;
-
-	for (uint32_t i = 0; i < writer.own->region_count; i++)
-		if (writer.own->regions[i].kind == kind)
-			found = &writer.own->regions[i];
-	return found;
 }
 
 /* A table and an arena of stacks that memattach adds while its child copies: records in the one refer to the other. */
@@ -272,6 +324,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_FILE(test_copy_holds_what_the_memory_holds),
 		WITH_FILE(test_record_whose_address_was_used_again_is_read_again),
+		WITH_FILE(test_block_of_the_history_that_was_taken_again_is_read_again),
 		WITH_FILE(test_no_more_is_live_than_was_taken),
 		WITH_FILE(test_regions_that_come_meanwhile_are_in_the_copy),
 		WITH_FILE(test_what_was_never_touched_is_not_read),
