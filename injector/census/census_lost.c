@@ -58,17 +58,25 @@ static void check_heap(struct census *c)
 		census_lost_is_unknown(c, "the release of its glibc is not known");
 	else if (has_swapped(&c->pages))
 		census_lost_is_unknown(c, "a part of it is in swap, and stays there");
-	else if (h->over || h->foreign || h->lost_bytes)
+	else if (h->over || h->foreign)
 		census_lost_is_unknown(c, "%s",
-		                       h->over      ? "its heap was not walked to its end"
-		                       : h->foreign ? "others than malloc have parts of brk's heap"
-		                                    : "parts of its heap changed too often");
+		                       h->over ? "its heap was not walked to its end"
+		                               : "others than malloc have parts of brk's heap");
 	else if (reach_roots_have_huge_pages(&c->maps))
 		census_lost_is_unknown(c, "it has huge pages of hugetlbfs, which are not read");
 	else if (reach_roots_unseen_shared(&c->maps, &c->pages, task_alive(c->target->pid)))
 		census_lost_is_unknown(c, "it shares memory that it has not touched, which is not read");
 	else if (has_requests(&c->maps))
 		census_lost_is_unknown(c, "it makes requests by io_uring or aio, which hold pointers in the kernel");
+}
+
+/* What changed too often to be walked, as the end of a heap does that grows, is walked when it stands still. */
+static void forget_gaps(struct census *c)
+{
+	const struct glibc_heap *h = &c->heap.glibc;
+
+	for (size_t i = 0; i < h->gap_count; i++)
+		page_sums_forget(&c->sums, h->gaps[i].start, h->gaps[i].end);
 }
 
 /* Of CPU time, to follow pointers. */
@@ -104,8 +112,10 @@ int census_lost_look(struct census *c, const struct census_wish *wish, struct er
 		rc = block_holders_find(wish->blocks, &c->reach, &c->stacks, &c->process, e);
 	else if (wish->holders && !c->lost.holders)
 		rc = holders_take(&c->holders, &c->reach, &c->stacks, &c->process, HOLDERS_SHOWN, e);
-	if (rc == 0 && wish->lost)
+	if (rc == 0 && wish->lost) {
 		reach_prepare(&c->reach);
+		forget_gaps(c);
+	}
 	return rc;
 }
 

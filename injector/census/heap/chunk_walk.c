@@ -286,8 +286,8 @@ int chunk_walk_again(struct glibc_heap *h, struct census_memory *memory, struct 
 	const uint64_t from = range.from > s->start ? range.from : s->start;
 	uint64_t at = heap_marks_previous(&s->marks, from);
 	const uint64_t to = range.to < s->end ? range.to : s->end;
-	if (at && at < from && heap_segment_chunk_end(s, at) >= to) /* in a block: no header is there */
-		return 0;
+	if (at && at < from && heap_segment_chunk_end(s, at) >= to && !glibc_heap_is_gap(h, at))
+		return 0; /* in a block: no header is there */
 	(void)is_top(&w, 0);
 	return walk_again(&w, at ? at : s->start, to, is_new, context, e);
 }

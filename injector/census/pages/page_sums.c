@@ -104,6 +104,16 @@ void page_sums_note(struct page_sums *s, uint64_t start, const void *data, size_
 	}
 }
 
+void page_sums_forget(struct page_sums *s, uint64_t start, uint64_t end)
+{
+	start -= start % CENSUS_PAGE;
+	for (size_t i = SORTED_UP_TO(s->ranges, s->count, end, start); i < s->count && s->ranges[i].start < end; i++) {
+		const struct page_range *r = &s->ranges[i];
+		for (uint64_t at = start > r->start ? start : r->start; at < end && at < r->end; at += CENSUS_PAGE)
+			s->sums[r->first + (at - r->start) / CENSUS_PAGE] = CHANGED;
+	}
+}
+
 bool page_sums_same(struct page_sums *s, uint64_t page, const void *data)
 {
 	uint64_t more;

@@ -28,6 +28,8 @@ void page_sums_close(struct page_sums *s);
 
 /* Whole pages that were read; what is not in the ranges is passed over. */
 void page_sums_note(struct page_sums *s, uint64_t start, const void *data, size_t bytes);
+/* The pages of a range, some of which may be in none of the ranges, count as changed from now on. */
+void page_sums_forget(struct page_sums *s, uint64_t start, uint64_t end);
 /* Is the page that was read now as it was? If not, it counts as changed from now on. */
 bool page_sums_same(struct page_sums *s, uint64_t page, const void *data);
 /* Of one page, never 0 or 1. */

@@ -69,6 +69,26 @@ os._exit(0)
 """
 
 
+# 28 MB a second at the end of its heap, and 1000 blocks of 5000 bytes that were lost before.
+GROWING = """
+import ctypes, os, sys, threading, time
+libc, held = ctypes.CDLL(None), []
+for _ in range(1000):
+    libc.malloc(5000)
+def grow():
+    while True:
+        for _ in range(280):
+            held.append(bytearray(1000))
+        if len(held) > 500000:
+            held.clear()
+        time.sleep(0.01)
+threading.Thread(target=grow, daemon=True).start()
+print("PID", os.getpid()); print("READY", flush=True)
+sys.stdin.read()
+os._exit(0)
+"""
+
+
 def unreachable(context, pid, *options):
     return json.loads(take(context, pid, "--unreachable", "--json", *options))["unreachable"]
 
@@ -250,6 +270,22 @@ def unreachable_while_all_changes(context):
         known += bool(found.get("known"))
         assert not found.get("known") or found["blocks"] <= before["blocks"], (before, found)
     assert known >= RUNS, known
+    victim.process.stdin.close()
+    assert victim.process.wait(PATIENCE) == 0
+
+
+@case()
+def unreachable_while_it_grows(context):
+    """A heap that is longer each time that its end is reached: what was lost before is found, and nothing of what has come meanwhile."""
+    victim = Victim(context, [context.program("python3"), "-c", GROWING])
+    resident = 0
+    for options in ((), (), ("--freeze",)):
+        census = json.loads(take(context, victim.pid, "--unreachable", "--json", *options))
+        lost = census["unreachable"]
+        assert lost["known"] and lost.get("cloned", False) == (not options), lost
+        assert 990 <= lost["blocks"] <= 1005 and 4950000 <= lost["bytes"] <= 5100000, lost
+        assert census["resident"] != resident, "it does not grow"
+        resident = census["resident"]
     victim.process.stdin.close()
     assert victim.process.wait(PATIENCE) == 0
 

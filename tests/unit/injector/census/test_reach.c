@@ -52,6 +52,8 @@ static void test_page_sums_see_each_bit(void **state)
 	data[17] = 0;
 	assert_false(page_sums_same(&s, BASE, data)); /* for ever */
 	assert_true(page_sums_same(&s, BASE + 2 * CENSUS_PAGE, data + 2 * CENSUS_PAGE));
+	page_sums_forget(&s, BASE - CENSUS_PAGE, BASE + 2 * CENSUS_PAGE + 16); /* a page that a part of is meant, too */
+	assert_false(page_sums_same(&s, BASE + 2 * CENSUS_PAGE, data + 2 * CENSUS_PAGE));
 	page_sums_close(&s);
 	resident_pages_free(&pages);
 }
