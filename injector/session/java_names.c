@@ -158,10 +158,11 @@ static void keep_method(struct poll *p, uint64_t method, uint32_t id)
 /*
  * Was the Method read before the frame was stored? While it is being stored it is on a stack, so its class stays. The
  * poll before the one that has found it came by before, and read Methods a little later; the age is changed after that.
+ * Ages come again: a frame that was found before the change is of one that was the same long ago.
  */
 static bool known_before(const struct poll *p, const struct java_word *word, const struct java_known *known)
 {
-	const bool of_age = (word->frame & DUMP_JAVA_AGE_MAX) == p->w->own->java_age;
+	const bool of_age = (word->frame & DUMP_JAVA_AGE_MAX) == p->w->own->java_age && word->poll > p->n->age_poll;
 
 	return known->since + 1 < word->poll || (of_age && known->since <= p->n->age_poll);
 }
