@@ -34,7 +34,7 @@ static bool bin_of(struct bin *b, const uint64_t words[JEMALLOC_BIN_WORDS])
 
 static bool read_cache(const struct jemalloc_layout *l, const uint64_t *words, size_t count, struct jemalloc_cache *c)
 {
-	struct bin last, b;
+	struct bin last = { 0 }, b;
 
 	for (size_t i = 0; i + JEMALLOC_BIN_WORDS <= count && c->bins < JEMALLOC_BINS_MOST; i += JEMALLOC_BIN_WORDS) {
 		if (!bin_of(&b, words + i) || (c->bins && b.full != last.empty))

@@ -17,7 +17,8 @@
 #define HEAP_SLACK (64u << 10) /* the loader, or the TLS of a static program, takes so much of the heap at most */
 #define FILE_BYTES (64u << 20) /* of a library that is searched for its release */
 #define WINDOW_BYTES (64u << 10)
-#define AT_LEAST 35u /* has malloc.hugetlb */
+#define AT_LEAST 35u             /* has malloc.hugetlb */
+#define GROWN_BYTES (1ull << 30) /* since its mappings were read */
 
 /* malloc/malloc.c: the same members from 2.27 to 2.42, without fastbins from 2.43 on. */
 static const struct glibc_layout layouts[] = {
@@ -36,6 +37,21 @@ struct search {
 	const struct mapping *in;          /* which data it is in */
 };
 
+static const struct mapping *brk_heap(const struct maps *maps)
+{
+	for (size_t i = 0; i < maps->count; i++)
+		if (!strcmp(maps->list[i].path, "[heap]"))
+			return &maps->list[i];
+	return NULL;
+}
+
+static bool may_be_chunk(const struct search *s, uint64_t address)
+{
+	const struct mapping *heap = brk_heap(s->maps);
+
+	return maps_find(s->maps, address) || (heap && address - heap->end < GROWN_BYTES);
+}
+
 /* In a process that runs some of them may change while they are read. */
 static bool bins_are_lists(struct search *s, uint64_t arena, const struct glibc_layout *l)
 {
@@ -47,7 +63,7 @@ static bool bins_are_lists(struct search *s, uint64_t arena, const struct glibc_
 		if (!census_memory_read(s->memory, bin + 16, links, sizeof links))
 			return false;
 		changed += (links[0] == bin) != (links[1] == bin);
-		if (links[0] % 16 || links[1] % 16 || (links[0] != bin && !maps_find(s->maps, links[0])))
+		if (links[0] % 16 || links[1] % 16 || (links[0] != bin && !may_be_chunk(s, links[0])))
 			return false;
 	}
 	return changed <= BINS_CHANGED;
@@ -150,11 +166,9 @@ static void find_parameters(struct search *s)
 {
 	struct glibc *g = s->glibc;
 	const uint64_t offset = g->release >= 35 ? 36 : 32; /* from n_mmaps to sbrk_base */
-	const struct mapping *heap = s->maps->list;
+	const struct mapping *heap = brk_heap(s->maps);
 
-	while (heap < s->maps->list + s->maps->count && strcmp(heap->path, "[heap]") != 0)
-		heap++;
-	if (heap == s->maps->list + s->maps->count)
+	if (!heap)
 		return;
 	for (uint64_t at = g->main_arena - NEAR_BYTES; at < g->main_arena + NEAR_BYTES; at += 8) {
 		uint64_t words[5]; /* mmapped_mem, max_mmapped_mem, sbrk_base, tcache_bins, tcache_max_bytes */
