@@ -31,6 +31,7 @@ struct option_row {
 	const char *argument; /* "SIZE"; "[N]" may be left out; NULL: takes none */
 	enum option_value value;
 	const char *words; /* of OPTION_VALUE_WORDS, with blanks between them */
+	unsigned uses;     /* bits of the program's: what it does instead of its main purpose that heeds the option */
 	const char *help;  /* in lower case, without a full stop; printed with its lines broken */
 };
 

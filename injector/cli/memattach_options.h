@@ -4,6 +4,12 @@
 
 #include "base/option_table.h"
 
+/* option_row.uses; a session heeds all but what goes with --census. */
+#define USED_BY_DETACH 1u
+#define USED_BY_DOCTOR 2u
+#define USED_BY_CENSUS 4u
+#define USED_BY_ALL (USED_BY_DETACH | USED_BY_DOCTOR | USED_BY_CENSUS)
+
 /* Those without a short form. */
 enum memattach_option {
 	OPTION_MAX_SIZE = OPTION_CODE_LONG,

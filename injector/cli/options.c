@@ -370,6 +370,8 @@ static int check_selection(const struct session_options *o, enum command command
 		return usage("%s", o->freeze ? "--freeze goes with --unreachable" : "--clone goes with --unreachable");
 	if (o->freeze && o->clone)
 		return usage("%s", "--clone and --freeze exclude each other");
+	if (command == COMMAND_CENSUS && o->deadline_ns && !o->unreachable)
+		return usage("%s", "--census --deadline goes with --unreachable");
 	if (o->holders && !session)
 		return usage("%s", "--holders goes with a session; --census --by holder tells of all blocks");
 	if (!o->unreachable && (o->max_stop_ns || (o->budget_ns && o->by != CENSUS_BY_HOLDER && !o->holders)))
@@ -407,16 +409,43 @@ static int check_live(const struct session_options *o, enum command command, con
 	return 0;
 }
 
+/* Of the first option that would do nothing. */
+static int check_used(const bool given[OPTION_ROWS_MAX], enum command command)
+{
+	static const struct {
+		unsigned use;
+		const char *name;
+	} commands[] = { [COMMAND_DETACH] = { USED_BY_DETACH, "detach" },
+		         [COMMAND_DOCTOR] = { USED_BY_DOCTOR, "doctor" },
+		         [COMMAND_CENSUS] = { USED_BY_CENSUS, "census" } };
+	const struct option_row *rows = memattach_options.rows;
+
+	if (command != COMMAND_DETACH && command != COMMAND_DOCTOR && command != COMMAND_CENSUS)
+		return 0;
+	for (unsigned i = 0; i < OPTION_ROWS_MAX && !option_row_is_end(&rows[i]); i++)
+		if (given[i] && !(rows[i].uses & commands[command].use))
+			return usage("--%s does nothing with --%s", rows[i].name, commands[command].name);
+	return 0;
+}
+
+static void note_given(bool given[OPTION_ROWS_MAX], int code)
+{
+	const struct option_row *rows = memattach_options.rows;
+
+	for (unsigned i = 0; i < OPTION_ROWS_MAX && !option_row_is_end(&rows[i]); i++)
+		given[i] |= rows[i].name && rows[i].code == code;
+}
+
 int options_parse(int argc, char **argv, struct session_options *o, enum command *command, struct selection *selection)
 {
 	struct option_arrays known;
+	bool given[OPTION_ROWS_MAX] = { false };
 	char in_order[sizeof known.short_options + 1];
 
 	*o = (struct session_options){
 		.rate_bytes = DEFAULT_RATE,
 		.max_bytes = DEFAULT_MAX_BYTES,
 		.max_overhead = -1,
-		.deadline_ns = DEFAULT_DEADLINE_NS,
 		.groups = GROUP_BIT(GROUP_MALLOC) | GROUP_BIT(GROUP_JEMALLOC),
 	};
 	*command = COMMAND_PROFILE;
@@ -424,6 +453,7 @@ int options_parse(int argc, char **argv, struct session_options *o, enum command
 	option_table_arrays(&memattach_options, &known);
 	snprintf(in_order, sizeof in_order, "-%s", known.short_options);
 	for (int c; (c = getopt_long(argc, argv, in_order, known.long_options, NULL)) != -1;) {
+		note_given(given, c);
 		int rc = parse_one(c, optarg, o, command, selection);
 		if (rc < 0 || *command == COMMAND_NONE)
 			return rc;
@@ -431,10 +461,12 @@ int options_parse(int argc, char **argv, struct session_options *o, enum command
 	int rc = take_program(argv + optind, o, command, selection);
 	rc = rc ?: check_selection(o, *command, selection);
 	rc = rc ?: check_times(o, *command);
+	rc = rc ?: check_used(given, *command);
 	if (rc == 0 && o->live)
 		rc = check_live(o, *command, selection);
 	if (rc < 0)
 		return rc;
+	o->deadline_ns = o->deadline_ns ? o->deadline_ns : DEFAULT_DEADLINE_NS;
 	/* Who asks for every allocation wants exact figures; who limits the cost as well wants the limit. */
 	if (o->max_overhead < 0)
 		o->max_overhead = o->rate_bytes == 1 ? 0 : DEFAULT_MAX_OVERHEAD;
