@@ -26,6 +26,10 @@ public class Service {
         kept.add(ByteBuffer.allocateDirect(BYTES)); // leaks
     }
 
+    static synchronized long kept() {
+        return (long) kept.size() * BYTES;
+    }
+
     static void answer(HttpExchange exchange, long value) throws IOException {
         byte[] text = String.format("{\"value\":\"%016x\"}%n", value).getBytes(StandardCharsets.US_ASCII);
         exchange.getResponseHeaders().set("Content-Type", "application/json");
@@ -44,11 +48,7 @@ public class Service {
     static void serve(int port, Work work) throws IOException {
         HttpServer server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), 64);
         server.setExecutor(Executors.newFixedThreadPool(4));
-        server.createContext("/kept", exchange -> {
-            synchronized (Service.class) {
-                answer(exchange, (long) kept.size() * BYTES);
-            }
-        });
+        server.createContext("/kept", exchange -> answer(exchange, kept()));
         server.createContext("/", exchange -> {
             try {
                 answer(exchange, request(work));
