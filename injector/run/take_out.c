@@ -106,9 +106,21 @@ static bool collect_clones(struct session *s, bool *some)
 	return true;
 }
 
+/* Whatever of it there is. */
+static enum exit_status take_rest_out(struct session *s, bool *some)
+{
+	*some = true;
+	if (s->payload.base)
+		return take_payload_out(s);
+	if (old_stub_cave(s, &s->view.cave))
+		return clear_padding(s);
+	*some = false;
+	return EXIT_DONE;
+}
+
 enum exit_status take_out(struct session *s)
 {
-	bool ended = false, waited = false, clones = false;
+	bool ended = false, waited = false, clones = false, rest;
 	struct err e;
 
 	s->save_as = s->options.output;
@@ -125,13 +137,11 @@ enum exit_status take_out(struct session *s)
 	}
 	if (watchdog_start(s->target.pid, &e) < 0)
 		return refuse(s, EXIT_NOT_ATTACHED, &e);
-	if (!collect_clones(s, &clones))
-		return EXIT_RESIDUE;
-	if (s->payload.base)
-		return take_payload_out(s);
-	if (old_stub_cave(s, &s->view.cave))
-		return clear_padding(s);
-	if (!waited && !clones)
+	const bool collected = collect_clones(s, &clones);
+	const enum exit_status status = take_rest_out(s, &rest);
+	if (!collected)
+		return status == EXIT_DONE ? EXIT_RESIDUE : status;
+	if (!waited && !clones && !rest)
 		say_nothing_to_detach(s);
-	return EXIT_DONE;
+	return status;
 }

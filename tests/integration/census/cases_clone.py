@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """--census --unreachable by clone: the same truth as by freezing, and nothing is left of the clone, whoever is killed when."""
+import ctypes
 import fcntl
 import json
 import os
@@ -11,7 +12,7 @@ import time
 
 from cases_census import take
 from cases_unreachable import calls_of_a_stop, check_free, kill_often, unreachable
-from harness import PATIENCE, Victim, case, run_memattach
+from harness import PATIENCE, Session, Skip, Victim, case, run_memattach
 from procfs import Failure, read_text, tasks_of
 from snapshot import Snapshot, check_same
 
@@ -230,6 +231,45 @@ def clone_and_guardian_killed(context):
         victim.check_alive()
         (victim.finish_by_stdin if command[0] == "heap_pointers" else victim.finish)()
     assert left >= KILLS // 3, left
+
+
+# At a line of its input it makes a child that is named and silent as a clone of memattach's is.
+IMITATES = """
+import ctypes, os, sys, time
+libc = ctypes.CDLL(None)
+print("PID", os.getpid()); print("READY", flush=True)
+for line in sys.stdin:
+    child = libc.syscall(56, 0, 0, 0, 0, 0)
+    if child == 0:
+        libc.prctl(15, b"memattach-clone", 0, 0, 0)
+        time.sleep(1000)
+    print("CHILD", child, flush=True)
+os._exit(0)
+"""
+
+
+@case()
+def clone_that_is_kept_from_its_parent(context):
+    """A clone whose end another tracer keeps from the process cannot be collected: --detach says so, and takes the payload out all the same."""
+    victim = Victim(context, [context.program("python3"), "-c", IMITATES])
+    session = Session(context, victim.pid)
+    session.process.kill()
+    session.process.wait(PATIENCE)
+    victim.send("clone")
+    child = int(victim.wait("CHILD").split()[1])
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.ptrace(0x4206, child, None, None) < 0:  # PTRACE_SEIZE
+        raise Skip("it may not be traced")
+    result = run_memattach(context, "--detach", "-p", victim.pid, "-o", context.path("left.dump"))
+    assert result.returncode == 2 and "the clone of the process has not ended" in result.stderr, result
+    assert "memattach" not in read_text(f"/proc/{victim.pid}/maps"), result
+    assert [state for pid, _, state in children_of(victim.pid) if pid == child] == ["Z"], children_of(victim.pid)
+    os.waitpid(child, 0x40000000)  # __WALL
+    result = run_memattach(context, "--detach", "-p", victim.pid)
+    assert result.returncode == 0 and "collected 1 clone" in result.stderr, result
+    assert not children_of(victim.pid)
+    victim.process.stdin.close()
+    assert victim.process.wait(PATIENCE) == 0
 
 
 FILTERED = """
