@@ -191,7 +191,10 @@ static int attempt(struct cloning *x, bool *left, struct err *e)
 	              : clone_collect_of_dead(s, &collected, &second)) == 0)
 		*left = false;
 	else if (target_alive(&s->target))
-		session_say(s, "memattach: the clone of %d is left as a zombie: %s", s->target.pid, second.text);
+		session_say(s,
+		            "memattach: the clone of %d is a zombie yet, and a process of memattach goes on to collect "
+		            "it: %s",
+		            s->target.pid, second.text);
 	return *left && rc == -EAGAIN ? -ETIME : rc;
 }
 

@@ -272,6 +272,61 @@ def clone_that_is_kept_from_its_parent(context):
     assert victim.process.wait(PATIENCE) == 0
 
 
+# 180 MiB in small blocks, so that a clone takes a while to be read; at a line it ends, or executes another program.
+LEAVES = """
+import os, sys
+held = [bytearray(600) for _ in range(300000)]
+print("PID", os.getpid()); print("READY", flush=True)
+if sys.stdin.readline() == "execve\\n":
+    os.execv(sys.argv[1], [sys.argv[1], "1000"])
+os._exit(0)
+"""
+
+
+@case()
+def clone_of_a_process_that_leaves(context):
+    """It ends, or executes another program, while its clone is read: that is said, and the clone is collected soon where there is somebody to do it."""
+    for how, said in (("exit", "not known, it has ended"), ("execve", "goes on to collect it: it has called execve")):
+        victim = Victim(context, [context.program("python3"), "-c", LEAVES, context.program("sleep")])
+        process = context.start(census_line(context, victim.pid), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        while not any(child[1] == CLONE for child in children_of(victim.pid)):
+            assert process.poll() is None, process.stdout.read()
+        victim.send(how)
+        text = process.communicate(timeout=PATIENCE)[0]
+        assert process.returncode == 0 and said in re.sub(r"\s+", " ", text), text
+        if how == "execve":
+            assert "No pointer to 0 B" in text, text  # of the program that was cloned
+            no_clone(victim.pid)
+            check_free(victim.pid)
+            victim.process.kill()
+        victim.process.wait(PATIENCE)
+
+
+NOBODY = 65534
+WAITS = "import os, sys; print('PID', os.getpid()); print('READY', flush=True); sys.stdin.read()"
+
+
+@case()
+def clone_by_a_user(context):
+    """One's own process is cloned without privileges; another's is refused, and nothing is touched."""
+    if os.geteuid():
+        raise Skip("only root can be others")
+    as_nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    own, roots = Victim(context, [*as_nobody, context.program("python3"), "-c", WAITS]), Victim(context, "heap_pointers", "busy")
+    before = Snapshot(roots.pid)
+    for pid, code, said in ((own.pid, 0, "(cloned, stopped "), (roots.pid, 1, "it belongs to another user (0), and memattach has no CAP_SYS_PTRACE")):
+        result = subprocess.run([*as_nobody, *census_line(context, pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                timeout=PATIENCE, check=False)
+        assert result.returncode == code and said in result.stdout + result.stderr, result
+        assert code == 0 or not result.stdout, result
+    no_clone(own.pid)
+    check_same(before, Snapshot(roots.pid), True)
+    roots.check_alive()
+    roots.finish_by_stdin()
+    own.process.stdin.close()
+    assert own.process.wait(PATIENCE) == 0
+
+
 FILTERED = """
 import ctypes, os, sys
 libc = ctypes.CDLL(None)
