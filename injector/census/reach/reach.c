@@ -13,7 +13,7 @@
 #include "base/order.h"
 
 #define POINTER_MASK ((1ull << ADDRESS_BITS) - 1) /* the bits above may be a tag: LuaJIT has as many */
-#define CACHE_PAGES 4096u
+#define CACHE_PAGES 1024u
 #define AHEAD_PAGES 64u
 #define NEAR_BYTES (4 * CENSUS_PAGE)
 #define BATCH (1u << 20)          /* blocks */
