@@ -54,6 +54,7 @@ static int while_stopped(struct cloning *x, struct loan *l, struct err *e)
 		rc = err_set(e, EAGAIN, "a thread is in malloc");
 	maps_free(&x->maps);
 	rc = rc ?: live_thread_maps(t, &x->maps, e);
+	rc = rc ?: apart_words_add_new(&x->prospect, &x->census->maps, &x->maps, e);
 	rc = rc ?: apart_words_read(&apart, &stop->words, &stop->word_count, e);
 	rc = rc ?: watchdog_check(e);
 	if (rc < 0)

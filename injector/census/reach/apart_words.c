@@ -10,6 +10,9 @@
 #include "host/clocks.h"
 
 #define WINDOW_BYTES (256u << 10)
+#define NEW_BYTES (16ull << 20) /* of one that has come */
+#define NEW_ALL_BYTES (64ull << 20)
+#define NEW_RANGES 1024u
 
 struct reading {
 	const struct apart_words *of;
@@ -106,6 +109,47 @@ uint64_t apart_words_bytes(const struct reach *r, const struct clone_prospect *p
 	return bytes;
 }
 
+struct adding {
+	struct clone_prospect *prospect;
+	size_t ranges;
+	uint64_t bytes;
+	bool no_memory;
+};
+
+static void add_new(void *context, const struct maps_change *change)
+{
+	struct adding *a = context;
+	struct clone_prospect *p = a->prospect;
+	const struct mapping *m = change->after;
+	const uint64_t bytes = change->end - change->start;
+	struct apart_range *last = p->apart_count ? &p->apart[p->apart_count - 1] : NULL;
+
+	if (!m || m->shared || m->path[0] || (change->before && change->before->prot) || bytes > NEW_BYTES ||
+	    a->bytes + bytes > NEW_ALL_BYTES || !reach_root_may_hold(m, true) ||
+	    !clone_prospect_keeps(p, change->start, change->end))
+		return;
+	a->bytes += bytes;
+	if (a->ranges && last->end == change->start) {
+		last->end = change->end;
+		return;
+	}
+	if (a->ranges >= NEW_RANGES)
+		return;
+	a->no_memory |= !grow_list(p->apart, p->apart_count);
+	if (a->no_memory)
+		return;
+	a->ranges++;
+	p->apart[p->apart_count++] = (struct apart_range){ change->start, change->end };
+}
+
+int apart_words_add_new(struct clone_prospect *p, const struct maps *before, const struct maps *now, struct err *e)
+{
+	struct adding a = { .prospect = p };
+
+	maps_diff(before, now, add_new, &a);
+	return a.no_memory ? err_set(e, ENOMEM, "no memory for mappings that have come") : 0;
+}
+
 struct comparison {
 	const struct clone_prospect *prospect;
 	bool lacks;
@@ -126,5 +170,5 @@ int apart_words_check(const struct maps *maps, const struct maps *of_clone, cons
 	struct comparison c = { .prospect = p };
 
 	maps_diff(maps, of_clone, compare, &c);
-	return c.lacks ? err_set(e, EAGAIN, "it has taken memory away from its children meanwhile (MADV_DONTFORK)") : 0;
+	return c.lacks ? err_set(e, EAGAIN, "it keeps new memory from its children (MADV_DONTFORK)") : 0;
 }

@@ -22,6 +22,12 @@ struct apart_words {
 int apart_words_read(const struct apart_words *a, uint64_t **words, size_t *count, struct err *e) WARN_UNUSED;
 /* Bytes of such memory, by the pages that there were. */
 uint64_t apart_words_bytes(const struct reach *r, const struct clone_prospect *p);
+/*
+ * Private mappings that have come since others were read may have been taken away from its children at once, as V8
+ * does: those of up to 16 MiB, 64 MiB in all, are added to what a clone has not. -ENOMEM.
+ */
+int apart_words_add_new(struct clone_prospect *p, const struct maps *before, const struct maps *now,
+                        struct err *e) WARN_UNUSED;
 /* -EAGAIN: a clone lacks private memory that it was to have. */
 int apart_words_check(const struct maps *maps, const struct maps *of_clone, const struct clone_prospect *p,
                       struct err *e) WARN_UNUSED;

@@ -103,6 +103,39 @@ def clone_has_not_all_memory(context):
     assert victim.process.wait(PATIENCE) == 0
 
 
+# As V8 takes memory: pages that its children do not get, all the time, which alone lead to blocks.
+APART_AND_GROWING = """
+import ctypes, mmap, os, sys, threading, time
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+for k in range(2000):
+    libc.malloc(2000)
+pages = []
+def grow():
+    while True:
+        pages.append(mmap.mmap(-1, 1 << 19, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+        pages[-1].madvise(mmap.MADV_DONTFORK, 0, 1 << 18)
+        words = (ctypes.c_uint64 * 8).from_buffer(pages[-1])
+        words[3] = libc.malloc(3000)
+        time.sleep(0.001)
+threading.Thread(target=grow, daemon=True).start()
+print("PID", os.getpid()); print("READY", flush=True)
+sys.stdin.readline()
+os._exit(0)
+"""
+
+
+@case()
+def clone_has_not_what_has_just_come(context):
+    """Memory that came after it was looked at, and that a clone does not have, is read all the same."""
+    victim = Victim(context, [context.program("python3"), "-c", APART_AND_GROWING])
+    for _ in range(5):
+        found = unreachable(context, victim.pid)
+        assert found.get("known") and found["cloned"] and 1990 <= found["blocks"] <= 2020, found
+    victim.send("end")
+    assert victim.process.wait(PATIENCE) == 0
+
+
 # Everything that a second owner of the descriptors, or a child, could change: locks, ends of pipes, epoll, waits for anything, SIGCHLD.
 HOLDING = """
 import fcntl, os, select, signal, socket, sys, threading
