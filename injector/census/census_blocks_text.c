@@ -140,7 +140,7 @@ static void put_not_cloned(const struct printing *p)
 	if (!lost->not_cloned[0])
 		return;
 	snprintf(line, sizeof line, "Not cloned: %s.", lost->not_cloned);
-	census_put_line(p, line);
+	census_put_sentence(p, line);
 }
 
 int census_put_lost(const struct printing *p, unsigned rows, struct err *e)
@@ -153,7 +153,7 @@ int census_put_lost(const struct printing *p, unsigned rows, struct err *e)
 	if (!lost->known) {
 		fputc('\n', p->out);
 		snprintf(line, sizeof line, "No pointer to: not known, %s.", lost->why);
-		census_put_line(p, line);
+		census_put_sentence(p, line);
 		put_not_cloned(p);
 		return 0;
 	}

@@ -27,6 +27,14 @@ void census_put_line(const struct printing *p, const char *text)
 	fprintf(p->out, "%s\n", line);
 }
 
+void census_put_sentence(const struct printing *p, const char *text)
+{
+	char line[512];
+
+	printable_copy(text, line, sizeof line);
+	line_width_put(p->out, 0, 2, line);
+}
+
 static void put_row(const struct printing *p, uint64_t resident, uint64_t swapped, const double *change,
                     const char *what)
 {
@@ -118,7 +126,7 @@ static void put_head(const struct printing *p)
 	if (p->view->before)
 		snprintf(line + n, sizeof line - (size_t)n, "; %s/min",
 		         size_format_change(census_growth(c, p->view->before), change));
-	census_put_line(p, line);
+	census_put_sentence(p, line);
 }
 
 /* How long it takes to fill bytes. */
@@ -160,7 +168,7 @@ static void put_malloc(const struct printing *p)
 		return;
 	snprintf(what, sizeof what, "  live, %" PRIu64 " blocks", f->live_blocks);
 	put_row(p, f->live, 0, &live, what);
-	snprintf(what, sizeof what, f->trim ? "  freed, kept: malloc_trim would return %s" : "  freed, kept",
+	snprintf(what, sizeof what, f->trim ? "  freed, kept: malloc_trim returns %s" : "  freed, kept",
 	         size_format((double)f->trim, trim));
 	put_row(p, census_freed(c), 0, &freed, what);
 	if (f->kept * 50 > f->resident) {
@@ -321,7 +329,7 @@ int census_text(const struct census *c, const struct census_view *view, struct e
 	if (rc == 0) {
 		summary_verdict(&s, c, verdict);
 		put_head(&p);
-		census_put_line(&p, verdict);
+		census_put_sentence(&p, verdict);
 		put_limit(&p);
 		if (view->by == CENSUS_BY_REGION)
 			put_regions(&p);

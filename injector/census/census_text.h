@@ -16,6 +16,8 @@ struct printing {
 
 /* A line, cut to what fits; all text of the target's in it is made printable. */
 void census_put_line(const struct printing *p, const char *text);
+/* It is a sentence: on a terminal it goes on in further lines. */
+void census_put_sentence(const struct printing *p, const char *text);
 
 /* The largest live blocks by size, and by type. -ENOMEM. */
 void census_put_sizes(const struct printing *p, unsigned rows);

@@ -336,7 +336,6 @@ def clone_of_a_process_that_leaves(context):
 
 
 NOBODY = 65534
-WAITS = "import os, sys; print('PID', os.getpid()); print('READY', flush=True); sys.stdin.read()"
 
 
 @case()
@@ -345,7 +344,7 @@ def clone_by_a_user(context):
     if os.geteuid():
         raise Skip("only root can be others")
     as_nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-    own, roots = Victim(context, [*as_nobody, context.program("python3"), "-c", WAITS]), Victim(context, "heap_pointers", "busy")
+    own, roots = Victim(context, [*as_nobody, context.target("alloc_loop"), "calm"]), Victim(context, "heap_pointers", "busy")
     before = Snapshot(roots.pid)
     for pid, code, said in ((own.pid, 0, "(cloned, stopped "), (roots.pid, 1, "it belongs to another user (0), and memattach has no CAP_SYS_PTRACE")):
         result = subprocess.run([*as_nobody, *census_line(context, pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -356,8 +355,7 @@ def clone_by_a_user(context):
     check_same(before, Snapshot(roots.pid), True)
     roots.check_alive()
     roots.finish_by_stdin()
-    own.process.stdin.close()
-    assert own.process.wait(PATIENCE) == 0
+    own.finish()
 
 
 FILTERED = """

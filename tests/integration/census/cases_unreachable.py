@@ -322,6 +322,7 @@ def unreachable_is_not_known(context):
         victim = Victim(context, [context.program("python3"), "-c", SHARING, *["touch"] * touched])
         found = unreachable(context, victim.pid)
         unseen = found.get("why") == "it shares memory that it has not touched, which is not read"
+        assert not unseen or f"\nNo pointer to: not known, {found['why']}.\n" in take(context, victim.pid, "--unreachable")
         assert unseen != touched, (touched, found)
         victim.process.stdin.close()
         assert victim.process.wait(PATIENCE) == 0

@@ -75,13 +75,16 @@ def end(victim):
 
 
 class BusyJava(Victim):
-    """A JVM that compiles, unloads, makes children, and checks what it computes; the options change from one to the next."""
+    """A JVM that compiles, unloads, makes children, and checks what it computes; the options change from one to the next.
+
+    Its buffers are given back by the collector, which comes late where it gets no processor: their limit is one that they do not reach.
+    """
 
     KINDS = ((), ("-XX:+UseSerialGC",), ("-XX:+UseParallelGC", "-Xint"), ("-XX:-TieredCompilation",), ZGC)
 
     def __init__(self, context):
         classes = compiled(context)
-        super().__init__(context, [context.program("java"), "-Xmx300m", *random.choice(self.KINDS), "-cp", classes, "JavaBusy", f"{classes}/Storm0000.class"])
+        super().__init__(context, [context.program("java"), "-Xmx300m", "-XX:MaxDirectMemorySize=2g", *random.choice(self.KINDS), "-cp", classes, "JavaBusy", f"{classes}/Storm0000.class"])
         self.name = "java"
 
     def finish(self):

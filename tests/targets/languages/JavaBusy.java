@@ -77,7 +77,7 @@ public class JavaBusy {
                     if (!work.round(n))
                         System.out.println("WRONG " + name + " " + n);
                 } catch (Exception e) {
-                    System.out.println("WRONG " + name + " " + n + ": " + e);
+                    System.out.println("WRONG " + name + " " + n + ": " + e + ", " + e.getCause());
                 }
             }
         });
