@@ -13,6 +13,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "files/whole_io.h"
 #include "host/clocks.h"
 #include "host/stop_signals.h"
 
@@ -28,6 +29,7 @@
  * of the look before. Threads that have ended leave an even number to the next one.
  */
 static atomic_uint calls[CALLERS];
+static atomic_int tids[CALLERS]; /* whose they are */
 static atomic_uint callers;
 static _Thread_local atomic_uint *mine;
 
@@ -41,7 +43,9 @@ void watchdog_call_begin(void)
 {
 	if (!mine) {
 		unsigned number = atomic_fetch_add_explicit(&callers, 1, memory_order_relaxed);
-		mine = &calls[number < CALLERS ? number : 1 + number % (CALLERS - 1)];
+		number = number < CALLERS ? number : 1 + number % (CALLERS - 1);
+		mine = &calls[number];
+		atomic_store_explicit(&tids[number], gettid(), memory_order_relaxed);
 	}
 	atomic_store_explicit(mine, atomic_load_explicit(mine, memory_order_relaxed) + 1, memory_order_relaxed);
 }
@@ -62,14 +66,29 @@ struct look {
 	unsigned ticks[CALLERS];
 };
 
-/* True: one call was there at so many looks before this one. */
+/* It waits for a processor, or has one: the target does not keep it, and to end memattach would end nothing sooner. */
+static bool is_ready(pid_t tid)
+{
+	char path[64], text[256];
+
+	snprintf(path, sizeof path, "/proc/self/task/%d/stat", tid);
+	if (whole_io_text(path, text, sizeof text) < 0)
+		return false;
+	const char *name_end = strrchr(text, ')');
+	return name_end && name_end[1] == ' ' && name_end[2] == 'R';
+}
+
+/* True: one call was there at so many looks before this one, at which its thread was not ready to run. */
 static bool lasts(struct look *l, unsigned ticks)
 {
 	bool found = false;
 
 	for (unsigned i = 0; i < CALLERS; i++) {
 		unsigned now = atomic_load_explicit(&calls[i], memory_order_relaxed);
-		l->ticks[i] = now % 2 && now == l->seen[i] ? l->ticks[i] + 1 : 0;
+		if (now % 2 == 0 || now != l->seen[i])
+			l->ticks[i] = 0;
+		else if (!is_ready(atomic_load_explicit(&tids[i], memory_order_relaxed)))
+			l->ticks[i]++;
 		l->seen[i] = now;
 		found |= l->ticks[i] >= ticks;
 	}

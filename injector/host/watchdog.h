@@ -10,6 +10,8 @@
  *   - if a call does not end for a second after such a signal,
  *   - if a call does not end for three seconds while a thread of the target is stopped, without a signal.
  *
+ * A thread that is ready to run is in a call because it waits for a processor: that is not counted.
+ *
  * That is safe at any instant (remote.h), and `memattach --detach` finishes. Calls are counted, not timed: it costs two
  * stores; while nothing is stopped and nobody has asked the thread sleeps.
  *

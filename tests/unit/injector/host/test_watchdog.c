@@ -117,6 +117,31 @@ static void long_call_of_nobodys_concern(void)
 	watchdog_call_end();
 }
 
+/* As a thread does that no processor is left for. */
+static void be_ready_to_run_in_a_call(void)
+{
+	time_t end = time(NULL) + 5;
+
+	watchdog_hold(true);
+	watchdog_call_begin();
+	while (time(NULL) < end)
+		;
+	watchdog_call_end();
+}
+
+static void be_ready_after_a_signal(void)
+{
+	kill(getpid(), SIGINT);
+	be_ready_to_run_in_a_call();
+}
+
+static void test_who_waits_for_a_processor_goes_on(void **state)
+{
+	(void)state;
+	assert_well(be_ready_to_run_in_a_call);
+	assert_well(be_ready_after_a_signal);
+}
+
 static void test_who_makes_progress_goes_on(void **state)
 {
 	(void)state;
@@ -153,6 +178,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_call_that_does_not_end_is_ended),
+		cmocka_unit_test(test_who_waits_for_a_processor_goes_on),
 		cmocka_unit_test(test_who_makes_progress_goes_on),
 		cmocka_unit_test(test_signals_are_counted),
 	};
