@@ -33,6 +33,8 @@
 #include "choose/trigger.h"
 #include "maps/maps.h"
 
+#define SESSION_LEASE_NS 10000000000ull /* recording stops by itself when memattach is not heard of for so long */
+
 /* Pages of code that are set apart from their mapping (touch/patches/code_pages.h). */
 #define CODE_RUNS_MAX 16u /* further ones stay in their mapping */
 

@@ -116,8 +116,6 @@ int attach_session(struct session *s, struct err *e)
 			rc = load_once(s, payload_fd, e);
 		while (rc == -EDEADLK && loader_moment_pause(deadline_ns));
 	rc = rc ?: target_read(&s->memory, s->payload.session, &s->payload.block, sizeof s->payload.block, e);
-	/* A safe point may have been waited for longer than the lease lasts. */
-	dump_writer_renew(&s->recording.dump, SESSION_LEASE_NS);
 	return rc < 0 ? rc : patches_write(s, clock_monotonic_ns() + s->options.deadline_ns, e);
 }
 

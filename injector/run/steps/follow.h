@@ -4,8 +4,6 @@
 
 #include "session/session.h"
 
-#define SESSION_LEASE_NS 10000000000ull /* recording stops by itself when memattach is not heard of for so long */
-
 /* Runs until the end of the session is asked for, or the target ends. */
 enum session_end {
 	SESSION_END_ASKED,  /* signal or duration: detach now */

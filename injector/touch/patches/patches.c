@@ -158,8 +158,8 @@ int patches_restore(struct session *s, struct code_patches_result *result, struc
 	int rc = code_patches_adopt(s, e);
 	rc = rc ?: word_patches_read(s, &p.words, e);
 	rc = rc
-	             ?: still_moment(s, STILL_FOR_WORDS, clock_monotonic_ns() + RESTORE_NS,
-	                             &s->outcome.detach_longest_ns, restore_all, &p, e);
+	             ?: still_moment(s, STILL_FOR_END, clock_monotonic_ns() + RESTORE_NS, &s->outcome.detach_longest_ns,
+	                             restore_all, &p, e);
 	if (rc == 0)
 		code_patches_count(s, result);
 	word_patches_free(&p.words);

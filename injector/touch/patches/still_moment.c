@@ -232,6 +232,14 @@ static int attempt(void *context)
 	return rc;
 }
 
+/* One attempt, with a lease that lasts. */
+static int try_once(struct attempt *a)
+{
+	if (a->what != STILL_FOR_END)
+		dump_writer_renew(&a->s->recording.dump, SESSION_LEASE_NS);
+	return tracer_run(attempt, a);
+}
+
 int still_moment(struct session *s, enum still_for what, uint64_t deadline_ns, uint64_t *longest_ns,
                  still_moment_fn change, void *context, struct err *e)
 {
@@ -240,7 +248,7 @@ int still_moment(struct session *s, enum still_for what, uint64_t deadline_ns, u
 	struct attempt one = { s, what, longest_ns, change, context, &why };
 	int rc;
 
-	while ((rc = tracer_run(attempt, &one)) == -EAGAIN) {
+	while ((rc = try_once(&one)) == -EAGAIN) {
 		if (watchdog_asked_twice())
 			return err_set(e, EINTR, "interrupted twice before all threads stood still: %s", why.text);
 		if (clock_monotonic_ns() >= deadline_ns)

@@ -8,6 +8,8 @@
  *
  * Processes that run in this memory and are no threads (children of vfork) are stopped, too. Where jumps are to be
  * written they are waited for instead: their parents, which sleep meanwhile, cannot be looked at.
+ *
+ * A recording whose lease ended meanwhile would be over before it has begun, so each attempt renews it.
  */
 #pragma once
 
@@ -16,6 +18,7 @@
 enum still_for {
 	STILL_FOR_CODE,  /* jumps of session.hooks will be written */
 	STILL_FOR_WORDS, /* no thread will go on otherwise than before */
+	STILL_FOR_END,   /* the same, to give all back: the recording has ended */
 };
 
 /* Called while all stand still: what takes time comes before. */

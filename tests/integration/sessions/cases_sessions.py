@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """How a session begins and ends: options, signals, deaths on both sides, refusals and exit codes."""
+import contextlib
 import ctypes
 import os
 import re
@@ -11,7 +12,7 @@ import time
 from contracts import header_field
 from harness import (ABANDONED, DEADLINE, Session, Victim, case, check_receipt, recording, recording_state, run_memattach,
                      run_session)
-from procfs import Failure, PATIENCE, Skip, describe, read_text
+from procfs import Failure, Maps, PATIENCE, Skip, describe, read_text
 from reports import analyze, analyze_text, functions_of, stacks_with, truncated_share
 from snapshot import Snapshot, check_same
 
@@ -42,6 +43,21 @@ def detach_from_a_busy_recorder(context):
         assert report["target"]["ended"] == "detached", report["target"]
         assert report["samples"]["taken"] > 1000, report["samples"]
     victim.finish()
+
+
+@contextlib.contextmanager
+def traced(tid):
+    """Another tracer has the thread, and lets it run."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+    if libc.ptrace(0x4206, tid, None, None):  # PTRACE_SEIZE
+        raise Skip(f"PTRACE_SEIZE: {os.strerror(ctypes.get_errno())}")
+    try:
+        yield
+    finally:
+        libc.ptrace(0x4207, tid, None, None)  # PTRACE_INTERRUPT: detaching needs a stop
+        os.waitpid(tid, 0x40000000)
+        libc.ptrace(17, tid, None, None)  # PTRACE_DETACH
 
 
 def lease_of(header):
@@ -240,6 +256,28 @@ def recording_that_stopped_is_told(context):
 
 
 @case()
+def attach_that_takes_longer_than_the_lease(context):
+    """A thread has another tracer when the payload is there already: the recording begins when that has gone, and has not ended before."""
+    victim = Victim(context, "named_threads")
+    other = max(tid for tid in map(int, os.listdir(f"/proc/{victim.pid}/task")) if tid != victim.pid)
+    with traced(other):
+        session = Session(context, victim.pid, "--max-overhead", "off", rate="1", wait=False)
+        end = time.monotonic() + PATIENCE
+        while "memfd:memattach-dump" not in "".join(Maps(victim.pid).text()):
+            assert time.monotonic() < end and session.process.poll() is None, session.said()
+            time.sleep(0.05)
+        time.sleep(11)  # the lease is good for ten seconds
+        assert session.process.poll() is None, session.said()
+    session.attached = session.lines.wait(rf"attached to {victim.pid}\b")
+    victim.send("go")
+    victim.truth()
+    check_receipt(session.stop(), victim.pid)
+    report = analyze(context, session.dump)
+    assert report["target"]["ended"] == "detached" and report["samples"]["taken"] > 5000, (report["target"], report["samples"])
+    victim.finish_by_stdin()
+
+
+@case()
 def target_killed(context):
     """SIGKILL of the target: memattach ends with 0 and a line about it; the dump is whole."""
     victim = Victim(context, "alloc_loop", "calm")
@@ -420,16 +458,10 @@ def refuse_kernel_thread(context):
 def refuse_traced_process(context):
     """Already traced: the tracer is named."""
     victim = Victim(context, "sleeper", "nanosleep")
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
-    if libc.ptrace(0x4206, victim.pid, None, None):  # PTRACE_SEIZE
-        raise Skip(f"PTRACE_SEIZE: {os.strerror(ctypes.get_errno())}")
-    refused(context, victim.pid, str(os.getpid()))
-    told = run_memattach(context, "--doctor", victim.pid)
+    with traced(victim.pid):
+        refused(context, victim.pid, str(os.getpid()))
+        told = run_memattach(context, "--doctor", victim.pid)
     assert f"PID {os.getpid()} ({read_text('/proc/self/comm').strip()})" in told.stdout, told
-    libc.ptrace(0x4207, victim.pid, None, None)  # PTRACE_INTERRUPT: detaching needs a stop
-    os.waitpid(victim.pid, 0x40000000)
-    libc.ptrace(17, victim.pid, None, None)  # PTRACE_DETACH
     victim.finish()
 
 
