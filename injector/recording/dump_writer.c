@@ -321,6 +321,19 @@ void dump_writer_unkept(struct dump_writer *w, uint32_t stack)
 	}
 }
 
+/* As read_lease() of common/dump/dump_reader.c reads it. */
+static void set_latest(struct dump_writer *w, struct dump_clock latest)
+{
+	struct dump_header *own = w->own, *shared = w->shared;
+
+	own->clock_latest = latest;
+	own->lease_sequence += 2;
+	atomic_store_explicit(dump_writer_u32(&shared->lease_sequence), own->lease_sequence - 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release);
+	shared->clock_latest = latest;
+	atomic_store_explicit(dump_writer_u32(&shared->lease_sequence), own->lease_sequence, memory_order_release);
+}
+
 void dump_writer_renew(struct dump_writer *w, uint64_t lease_ns)
 {
 	struct dump_header *own = w->own, *shared = w->shared;
@@ -332,17 +345,25 @@ void dump_writer_renew(struct dump_writer *w, uint64_t lease_ns)
 		return;
 	double ticks_per_ns = elapsed_ns ? (double)(now.stamp - own->clock_start.stamp) / (double)elapsed_ns : 1;
 
-	own->clock_latest = now;
 	own->lease_realtime_ns = now.realtime_ns + lease_ns;
 	own->lease_stamp = now.stamp + (uint64_t)((double)lease_ns * ticks_per_ns);
-	own->lease_sequence += 2;
-	atomic_store_explicit(dump_writer_u32(&shared->lease_sequence), own->lease_sequence - 1, memory_order_relaxed);
-	atomic_thread_fence(memory_order_release);
-	shared->clock_latest = now;
-	atomic_store_explicit(dump_writer_u32(&shared->lease_sequence), own->lease_sequence, memory_order_release);
+	set_latest(w, now);
 	shared->lease_realtime_ns = own->lease_realtime_ns;
 	/* Read by the payload without order: only its value matters. */
 	atomic_store_explicit(dump_writer_u64(&shared->lease_stamp), own->lease_stamp, memory_order_relaxed);
+}
+
+uint64_t dump_writer_end_with_lease(struct dump_writer *w)
+{
+	const struct dump_header *own = w->own;
+	const struct dump_clock *latest = &own->clock_latest;
+
+	set_latest(w, (struct dump_clock){
+			      .stamp = own->lease_stamp,
+			      .monotonic_ns = latest->monotonic_ns + (own->lease_realtime_ns - latest->realtime_ns),
+			      .realtime_ns = own->lease_realtime_ns,
+		      });
+	return own->clock_latest.monotonic_ns - own->clock_start.monotonic_ns;
 }
 
 void dump_writer_end_lease(struct dump_writer *w)

@@ -90,6 +90,8 @@ uint64_t dump_writer_live_capacity(const struct dump_writer *w);
 void dump_writer_unkept(struct dump_writer *w, uint32_t stack);
 /* Clock and lease. */
 void dump_writer_renew(struct dump_writer *w, uint64_t lease_ns);
+/* Of a recorder that has stopped by itself: the recording ended with the lease. Returns how long it lasted. */
+uint64_t dump_writer_end_with_lease(struct dump_writer *w);
 /*
  * Ends the recording from outside: the recorder sees at its next sample that the lease has run out, and is passed by
  * from then on. Where every allocation is recorded a thread may be nearly always in the recorder else, and no safe

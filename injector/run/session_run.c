@@ -112,6 +112,24 @@ static void tell_of_oom_killer(struct session *s)
 		session_end_complain(s, &e);
 }
 
+/* The recorder has stopped by itself. All that came before the lease ended is recorded, nothing that came after. */
+static void tell_gap(struct session *s)
+{
+	const double recorded = (double)dump_writer_end_with_lease(&s->recording.dump) / 1e9;
+	const uint64_t start_ns = s->recording.dump.own->clock_start.monotonic_ns;
+	const double lasted = (double)(clock_monotonic_ns() - start_ns) / 1e9;
+	char text[200];
+	struct err e;
+
+	snprintf(text, sizeof text,
+	         "nothing is recorded of the last %.1f s of %.1f s: memattach was held up for longer than its lease "
+	         "of %llu s",
+	         lasted > recorded ? lasted - recorded : 0, lasted, SESSION_LEASE_NS / 1000000000ull);
+	session_say(s, "memattach: %s", text);
+	if (dump_writer_note(&s->recording.dump, DUMP_NOTE_OTHER, text, &e) < 0)
+		session_end_complain(s, &e);
+}
+
 static enum exit_status finish_dead(struct session *s, enum session_end end, int detail)
 {
 	struct err e;
@@ -163,6 +181,8 @@ static enum exit_status finish(struct session *s)
 	rate_control_note_cost(s);
 	/* The recording ends here, if it has not by itself; how long the detach takes is no part of it. */
 	const bool abandoned = dump_writer_state(&s->recording.dump) == DUMP_STATE_ABANDONED;
+	if (abandoned)
+		tell_gap(s);
 	dump_writer_renew(&s->recording.dump, SESSION_LEASE_NS);
 	dump_writer_end_lease(&s->recording.dump);
 	java_session_name(s, true);
@@ -238,7 +258,11 @@ static enum exit_status follow(struct session *s)
 			session_end_complain(s, &e);
 		end = SESSION_END_ASKED;
 	}
-	return end == SESSION_END_ASKED ? finish(s) : finish_dead(s, end, detail);
+	if (end == SESSION_END_ASKED)
+		return finish(s);
+	if (dump_writer_state(&s->recording.dump) == DUMP_STATE_ABANDONED)
+		tell_gap(s);
+	return finish_dead(s, end, detail);
 }
 
 static struct session_result run(struct session *s)

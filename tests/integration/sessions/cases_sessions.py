@@ -236,23 +236,57 @@ def recording_stops_when_the_lease_runs_out(context):
     victim.finish()
 
 
+def outlive_lease(session, pid):
+    """Stops memattach for longer than its lease."""
+    session.process.send_signal(signal.SIGSTOP)
+    end = time.monotonic() + PATIENCE
+    while recording_state(pid) != ABANDONED:
+        if time.monotonic() > end:
+            raise Failure(f"still recording {PATIENCE} s after memattach was stopped")
+        time.sleep(0.2)
+
+
+def check_gap(context, session, began):
+    """How much of the time is not recorded: memattach and the reports say it alike, and what is recorded ends with the lease."""
+    gap = re.search(r"nothing is recorded of the last ([0-9.]+) s of ([0-9.]+) s: memattach was held up", session.said())
+    assert gap, session.said()
+    missing, lasted = map(float, gap.groups())
+    report = analyze(context, session.dump)
+    target = report["target"]
+    assert gap.group() in " ".join(note["text"] for note in report["notes"]), report["notes"]
+    assert gap.group() in " ".join(analyze_text(context, session.dump).split())
+    assert 0 < missing and 9.5 < lasted - missing and lasted < time.monotonic() - began + 0.1, (missing, lasted)
+    assert abs(target["duration_seconds"] - (lasted - missing)) < 0.2, (target, missing, lasted)
+    return target
+
+
 @case()
 def recording_that_stopped_is_told(context):
     """memattach was held up for longer than its lease and then detaches as always: the dump says that it does not have all."""
     victim = Victim(context, "alloc_loop", "calm")
+    began = time.monotonic()
     session = Session(context, victim.pid)
-    session.process.send_signal(signal.SIGSTOP)
-    end = time.monotonic() + PATIENCE
-    while recording_state(victim.pid) != ABANDONED:
-        if time.monotonic() > end:
-            raise Failure(f"still recording {PATIENCE} s after memattach was stopped")
-        time.sleep(0.2)
+    outlive_lease(session, victim.pid)
+    time.sleep(1)
     session.process.send_signal(signal.SIGCONT)
     check_receipt(session.stop(), victim.pid)
-    report = analyze(context, session.dump)
-    target = report["target"]
+    target = check_gap(context, session, began)
     assert target["ended"] == "abandoned" and target["duration_is_least"] is True, target
     victim.finish()
+
+
+@case()
+def recording_that_stopped_before_the_target_is_told(context):
+    """The same where the target ends before memattach goes on."""
+    victim = Victim(context, "alloc_loop", "calm")
+    began = time.monotonic()
+    session = Session(context, victim.pid)
+    outlive_lease(session, victim.pid)
+    time.sleep(1)
+    victim.finish()
+    session.process.send_signal(signal.SIGCONT)
+    session.end()
+    assert check_gap(context, session, began)["ended"] == "exited"
 
 
 @case()

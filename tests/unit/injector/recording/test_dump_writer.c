@@ -130,6 +130,10 @@ static void test_writer_renews_no_lease_that_ran_out(void **state)
 	dump_writer_renew(&writer, 1000000000);
 	assert_memory_equal(&h->clock_latest, &last, sizeof last);
 	assert_true(h->lease_stamp == lease);
+	const uint64_t recorded_ns = dump_writer_end_with_lease(&writer);
+	assert_int_equal(recorded_ns, last.monotonic_ns - h->clock_start.monotonic_ns + 1000000000);
+	assert_true(h->clock_latest.stamp == lease && h->clock_latest.realtime_ns == h->lease_realtime_ns);
+	assert_int_equal(h->clock_latest.monotonic_ns, last.monotonic_ns + 1000000000);
 	h->state = DUMP_STATE_RUNNING;
 	dump_writer_renew(&writer, 1000000000);
 	assert_true(h->clock_latest.monotonic_ns > last.monotonic_ns && h->lease_stamp != lease);
