@@ -15,6 +15,7 @@
 #define WINDOW_BYTES (256u << 10)
 #define RED_ZONE 128u
 #define STACK_TOP_BYTES (64u << 10) /* above the thread pointer of a thread, in its stack: struct pthread */
+#define PTHREAD_BYTES 2304u         /* of it */
 
 struct changed {
 	uint64_t start, end;
@@ -51,6 +52,25 @@ static int in_time(const struct reach *r, struct err *e)
 	               : 0;
 }
 
+/*
+ * Is a mapping behind a guard all of the stack of a thread, as its struct pthread says (stackblock, stackblock_size)?
+ * Where the stack has no guard of its own the kernel shows it as one with whatever is below it.
+ */
+static bool is_whole_stack(const struct settling *s, const struct mapping *m, uint64_t tp)
+{
+	uint64_t words[PTHREAD_BYTES / 8];
+	const size_t bytes = m->end - tp < sizeof words ? (size_t)(m->end - tp) : sizeof words;
+
+	if (!census_memory_read(s->reach->memory, tp, words, bytes))
+		return false;
+	for (size_t i = 0; i + 1 < bytes / sizeof *words; i++) {
+		const uint64_t end = words[i] + words[i + 1];
+		if (words[i] >= m[-1].start && words[i] <= m->start && end > tp && end <= m->end)
+			return true;
+	}
+	return false;
+}
+
 /* Where what is in use of a mapping begins: a stack grows down, from the struct pthread of its thread. */
 static uint64_t start_of(const struct settling *s, const struct maps *maps, const struct mapping *m)
 {
@@ -62,7 +82,8 @@ static uint64_t start_of(const struct settling *s, const struct maps *maps, cons
 	for (size_t i = 0; i < s->stop->thread_count; i++) {
 		const struct reach_thread *t = &s->stop->threads[i];
 		const bool here = t->sp >= m->start && t->sp < m->end;
-		const bool own = first || (t->tp > t->sp && t->tp < m->end && m->end - t->tp <= STACK_TOP_BYTES);
+		const bool own = first || (here && t->tp > t->sp && t->tp < m->end &&
+		                           m->end - t->tp <= STACK_TOP_BYTES && is_whole_stack(s, m, t->tp));
 		if (here && own && t->sp - RED_ZONE < start)
 			start = t->sp - RED_ZONE > m->start ? t->sp - RED_ZONE : m->start;
 		else if (here)

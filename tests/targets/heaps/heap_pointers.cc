@@ -67,7 +67,8 @@ enum {
 	CODE,
 	LARGE,
 	COROUTINE,
-	PAGES_ACROSS
+	PAGES_ACROSS,
+	BELOW_STACK
 };
 
 static std::map<int, std::string> names;
@@ -187,6 +188,30 @@ static void keep_in_vector()
 	asm volatile("" : : "r"(mine) : "memory");
 }
 
+static void *wait_on_given_stack(void *)
+{
+	while (!stop)
+		usleep(1000);
+	return nullptr;
+}
+
+/* In memory that goes on as the stack of a thread, which has no guard between. */
+static VICTIM_FRAME void keep_below_stack()
+{
+	const size_t half = 256 << 10;
+	auto *guard = static_cast<char *>(mmap(nullptr, 4 * half, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+	auto **area = reinterpret_cast<void **>(guard + half);
+	pthread_attr_t attributes;
+	pthread_t thread;
+
+	pthread_attr_init(&attributes);
+	if (mprotect(area, 2 * half, PROT_READ | PROT_WRITE) ||
+	    pthread_attr_setstack(&attributes, guard + 2 * half, half) ||
+	    pthread_create(&thread, &attributes, wait_on_given_stack, area) || pthread_detach(thread))
+		victim_wrong("no thread on a stack of its own");
+	area[1000] = new Kept<BELOW_STACK>;
+}
+
 static VICTIM_FRAME void grow_list(unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
@@ -287,6 +312,7 @@ int main(int argc, char **argv)
 	keep_in_memory();
 	keep_in_kernel();
 	keep_in_coroutine();
+	keep_below_stack();
 	keep_containers();
 	lose();
 	scrub();
