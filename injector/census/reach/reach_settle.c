@@ -240,6 +240,13 @@ static void look_at_changed(struct reach *r, const struct changed *c)
 	}
 }
 
+static void reach_new(struct settling *s)
+{
+	for (size_t i = 0; i < s->new_count; i++)
+		reach_word(s->reach, s->new[i], REACH_OF_NEW);
+	s->new_count = 0;
+}
+
 static int settle(struct settling *s, const struct maps *maps, const struct resident_pages *pages, struct err *e)
 {
 	struct reach *r = s->reach;
@@ -258,8 +265,7 @@ static int settle(struct settling *s, const struct maps *maps, const struct resi
 		return err_set(e, EBUSY, "its lists of free blocks lead astray");
 	for (size_t i = 0; i < s->count; i++)
 		look_at_changed(r, &s->list[i]);
-	for (size_t i = 0; i < s->new_count; i++)
-		reach_word(r, s->new[i], REACH_OF_NEW);
+	reach_new(s);
 	for (size_t i = 0; i < s->stop->word_count; i++)
 		reach_word(r, s->stop->words[i], REACH_OF_REGISTERS);
 	reach_drain(r);
@@ -332,6 +338,7 @@ int reach_settle(struct reach *r, const struct maps *maps, const struct resident
 	r->progress = NULL;
 	reach_refresh(r);
 	int rc = reach_is_locked(r) ? err_set(e, EAGAIN, "a thread is in malloc") : settle(&s, maps, pages, e);
+	reach_new(&s); /* where it failed: the next time they are not new any more */
 	r->sums = s.sums;
 	free(s.list);
 	free(s.new);

@@ -13,6 +13,7 @@
 #include "census/heap/chunk_walk.h"
 #include "census/reach/reach.h"
 #include "census/reach/reach_roots.h"
+#include "census/reach/reach_settle.h"
 
 #define BASE 0x7f0000000000ull
 #define HEAP_BYTES (1ull << 20)
@@ -180,6 +181,58 @@ static void test_walk_again_finds_new_chunks(void **state)
 	free(heap);
 }
 
+/* A heap of this process in which one block became many: nothing is said of these, also where a first look at it failed
+ * after it was walked. */
+static void test_new_blocks_stay_new_after_a_failure(void **state)
+{
+	static const struct glibc_layout layout = { .fastbins = 0x10, .top = 0x60, .bytes = 0x898 };
+	uint64_t *words = aligned_alloc(CENSUS_PAGE, WALK_BYTES + CENSUS_PAGE);
+	const uint64_t base = (uint64_t)(uintptr_t)words, arena = base + WALK_BYTES, top = arena - 256;
+	struct heap_segment s = { .start = base, .end = arena, .arena = arena, .main = true, .top = top };
+	struct census_heap heap = { .glibc = { .glibc = { .layout = &layout, .main_arena = arena, .release = 36 },
+		                               .segments = &s,
+		                               .segment_count = 1 } };
+	const struct target_memory self = { .pid = getpid(), .mem_fd = -1 };
+	const struct target target = { .pid = getpid() };
+	const struct page_run run = { base, arena + CENSUS_PAGE, false, false, false };
+	const struct reach_stop stop = { 0 };
+	struct resident_pages pages = { 0 };
+	struct census_memory memory;
+	struct page_sums sums;
+	struct maps maps;
+	struct reach r;
+	char line[80];
+	struct err e;
+
+	(void)state;
+	assert_non_null(words);
+	memset(words, 0, WALK_BYTES + CENSUS_PAGE);
+	for (uint64_t at = 0; at <= top - base; at += CHUNK_BYTES)
+		words[at / 8 + 1] = CHUNK_BYTES | 1;
+	words[(arena + layout.top - base) / 8] = top;
+	words[(arena + layout.fastbins - base) / 8] = base + 8; /* no chunk */
+	const int n = snprintf(line, sizeof line, "%lx-%lx rw-p 00000000 00:00 0 [heap]\n", base, arena + CENSUS_PAGE);
+	assert_int_equal(maps_parse(&maps, line, (size_t)n, &e), 0);
+	assert_int_equal(resident_pages_add(&pages, &run, &e), 0);
+	assert_int_equal(page_sums_open(&sums, &pages, &e), 0);
+	assert_int_equal(census_memory_open(&memory, &target, &maps, &self, &pages, 1 << 24, &e), 0);
+	assert_int_equal(heap_marks_open(&s.marks, s.start, s.end, &e), 0);
+	heap_marks_begin(&s.marks, base, false);
+	assert_int_equal(reach_open(&r, &heap, &memory, &maps, &sums, &e), 0);
+	assert_int_equal(reach_settle(&r, &maps, &pages, &stop, &e), -EBUSY);
+	words[(arena + layout.fastbins - base) / 8] = 0;
+	assert_int_equal(reach_settle(&r, &maps, &pages, &stop, &e), 0);
+	assert_int_equal(reach_count(&r).live_blocks, (top - base) / CHUNK_BYTES);
+	assert_int_equal(reach_count(&r).lost_blocks, 1); /* the one that was there before */
+	reach_close(&r);
+	census_memory_close(&memory);
+	heap_marks_close(&s.marks);
+	page_sums_close(&sums);
+	resident_pages_free(&pages);
+	maps_free(&maps);
+	free(words);
+}
+
 /* It is passed over at once, however long it is: the process may stand still meanwhile. A word across two others, or
  * with a tag, is put off, so that it does not hide who holds the block; where nobody else does it leads there. */
 static void test_what_is_not_there_takes_no_time(void **state)
@@ -288,6 +341,7 @@ int main(void)
 		cmocka_unit_test(test_page_sums_see_each_bit),
 		cmocka_unit_test(test_blocks_are_reached_from_any_place),
 		cmocka_unit_test(test_walk_again_finds_new_chunks),
+		cmocka_unit_test(test_new_blocks_stay_new_after_a_failure),
 		cmocka_unit_test(test_what_is_not_there_takes_no_time),
 		cmocka_unit_test(test_words_that_are_put_off_have_an_end),
 		cmocka_unit_test(test_huge_pages_may_hide_pointers),
