@@ -79,6 +79,14 @@ static void forget_gaps(struct census *c)
 		page_sums_forget(&c->sums, h->gaps[i].start, h->gaps[i].end);
 }
 
+/* A page of other memory may begin as such a block does. Some may also have come since they were counted. */
+static bool has_more_mapped_blocks(const struct census_heap *h)
+{
+	const struct glibc *g = &h->glibc.glibc;
+
+	return !g->counts_mapped || h->mapped_count > g->mapped_count || h->mapped_bytes > g->mapped_bytes;
+}
+
 /* Of CPU time, to follow pointers. */
 static uint64_t follow_ns(const struct census *c, const struct census_wish *wish)
 {
@@ -105,6 +113,8 @@ int census_lost_look(struct census *c, const struct census_wish *wish, struct er
 	c->reach.progress = wish->progress;
 	c->reach.sums = wish->lost ? &c->sums : NULL;
 	c->lost.holders = wish->lost && wish->holders && !c->lost.why[0];
+	if (wish->lost && has_more_mapped_blocks(&c->heap))
+		reach_mapped_blocks(&c->reach);
 	reach_look(&c->reach, maps_find(&c->maps, c->heap.glibc.glibc.main_arena), !wish->lost || c->lost.why[0]);
 	if (c->reach.over)
 		census_lost_is_unknown(c, "to follow all pointers takes longer than --budget");

@@ -8,6 +8,7 @@
 #include "maps/target_file.h"
 
 #define STACK_BYTES_MAX (64ull << 20)
+#define HEADER_BYTES 16u /* of a chunk */
 
 bool reach_root_may_hold(const struct mapping *m, bool private)
 {
@@ -127,6 +128,13 @@ void reach_look(struct reach *r, const struct mapping *libc, bool with_stacks)
 		look_in_pass(r, libc, pass);
 	reach_odd_words(r);
 	reach_drain(r);
+}
+
+void reach_mapped_blocks(struct reach *r)
+{
+	for (size_t i = 0; i < r->blocks.count; i++)
+		if (!r->blocks.parts[i].segment)
+			reach_word(r, r->blocks.parts[i].start + HEADER_BYTES, REACH_OF_NEW);
 }
 
 void reach_look_at_stacks(struct reach *r)

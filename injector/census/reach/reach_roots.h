@@ -32,3 +32,6 @@ bool reach_root_may_be_stack(const struct maps *maps, const struct mapping *m);
 void reach_look(struct reach *r, const struct mapping *libc, bool with_stacks);
 /* From stacks alone, after that. */
 void reach_look_at_stacks(struct reach *r);
+/* Blocks with mappings of their own as if something led to them: what looks like one may be other memory,
+ * which is not led to by a pointer into it. */
+void reach_mapped_blocks(struct reach *r);

@@ -256,6 +256,33 @@ def unreachable_objects_of_python(context):
     assert victim.process.wait(PATIENCE) == 0
 
 
+# Memory of its own, of which a page in the middle begins as a block of malloc with a mapping of its own does.
+LIKE_A_BLOCK = """
+import ctypes, mmap, os, sys
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+area = mmap.mmap(-1, 4 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+words = (ctypes.c_uint64 * (1 << 19)).from_buffer(area)
+words[8193] = (1 << 20) + 2
+for k in range(10000):
+    words[9000 + k] = libc.malloc(500)
+for k in range(1000):
+    libc.malloc(700)
+print("PID", os.getpid()); print("READY", flush=True)
+sys.stdin.read()
+"""
+
+
+@case()
+def unreachable_beside_what_looks_like_a_block(context):
+    """What more looks like mapped blocks than malloc counts is followed, as other memory is."""
+    victim = Victim(context, [context.program("python3"), "-c", LIKE_A_BLOCK])
+    found = unreachable(context, victim.pid)
+    assert found.get("known") and 990 <= found["blocks"] <= 1005, found
+    victim.process.stdin.close()
+    assert victim.process.wait(PATIENCE) == 0
+
+
 @case()
 def unreachable_while_all_changes(context):
     """A process that leaks nothing, and allocates at full speed: nothing is lost of it but what was before."""
