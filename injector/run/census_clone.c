@@ -125,6 +125,15 @@ static bool goes_on(void *context)
 	return !x->refused.text[0];
 }
 
+/* What its children have as zeros, since it was asked for, is read from itself the next time. */
+static int check_wiped(struct cloning *x, const struct target *clone, struct err *e)
+{
+	bool added;
+
+	int rc = clone_prospect_add_wiped(&x->prospect, clone, &added, e);
+	return rc == 0 && added ? err_set(e, EAGAIN, "it keeps new memory from its children (MADV_WIPEONFORK)") : rc;
+}
+
 /* It is held by this thread. */
 static int settle(struct cloning *x, pid_t pid, struct err *e)
 {
@@ -143,6 +152,7 @@ static int settle(struct cloning *x, pid_t pid, struct err *e)
 	rc = target_memory_open(&memory, pid, e);
 	/* process_vm_readv pins pages, and for that the kernel copies each that two processes have. */
 	memory.pid = 0;
+	rc = rc ?: check_wiped(x, &clone, e);
 	rc = rc ?: census_lost_settle_in_clone(x->census, &x->words->stop, &view, e);
 	if (rc == -ETIME && x->refused.text[0]) {
 		*e = x->refused;

@@ -110,8 +110,9 @@ uint64_t apart_words_bytes(const struct reach *r, const struct clone_prospect *p
 }
 
 struct adding {
-	struct clone_prospect *prospect;
-	size_t ranges;
+	const struct clone_prospect *prospect;
+	struct apart_range *list; /* ascending */
+	size_t count;
 	uint64_t bytes;
 	bool no_memory;
 };
@@ -119,27 +120,24 @@ struct adding {
 static void add_new(void *context, const struct maps_change *change)
 {
 	struct adding *a = context;
-	struct clone_prospect *p = a->prospect;
 	const struct mapping *m = change->after;
 	const uint64_t bytes = change->end - change->start;
-	struct apart_range *last = p->apart_count ? &p->apart[p->apart_count - 1] : NULL;
+	struct apart_range *last = a->count ? &a->list[a->count - 1] : NULL;
 
 	if (!m || m->shared || m->path[0] || (change->before && change->before->prot) || bytes > NEW_BYTES ||
 	    a->bytes + bytes > NEW_ALL_BYTES || !reach_root_may_hold(m, true) ||
-	    !clone_prospect_keeps(p, change->start, change->end))
+	    !clone_prospect_keeps(a->prospect, change->start, change->end))
 		return;
 	a->bytes += bytes;
-	if (a->ranges && last->end == change->start) {
+	if (last && last->end == change->start) {
 		last->end = change->end;
 		return;
 	}
-	if (a->ranges >= NEW_RANGES)
+	if (a->count >= NEW_RANGES)
 		return;
-	a->no_memory |= !grow_list(p->apart, p->apart_count);
-	if (a->no_memory)
-		return;
-	a->ranges++;
-	p->apart[p->apart_count++] = (struct apart_range){ change->start, change->end };
+	a->no_memory |= !grow_list(a->list, a->count);
+	if (!a->no_memory)
+		a->list[a->count++] = (struct apart_range){ change->start, change->end };
 }
 
 int apart_words_add_new(struct clone_prospect *p, const struct maps *before, const struct maps *now, struct err *e)
@@ -147,6 +145,13 @@ int apart_words_add_new(struct clone_prospect *p, const struct maps *before, con
 	struct adding a = { .prospect = p };
 
 	maps_diff(before, now, add_new, &a);
+	for (size_t i = 0; i < a.count && !a.no_memory; i++) {
+		a.no_memory = !grow_list(p->apart, p->apart_count);
+		if (!a.no_memory)
+			p->apart[p->apart_count++] = a.list[i];
+	}
+	free(a.list);
+	clone_prospect_sort(p);
 	return a.no_memory ? err_set(e, ENOMEM, "no memory for mappings that have come") : 0;
 }
 

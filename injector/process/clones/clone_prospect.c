@@ -12,7 +12,9 @@
 
 #include "base/cleanup.h"
 #include "base/grow.h"
+#include "base/order.h"
 #include "base/size.h"
+#include "base/sorted.h"
 #include "files/whole_io.h"
 #include "process/live_thread.h"
 #include "process/memory_room.h"
@@ -187,6 +189,24 @@ static int read_smaps(struct clone_prospect *p, FILE *file, struct err *e)
 	return rc;
 }
 
+ORDER_BY(compare, struct apart_range, start);
+
+void clone_prospect_sort(struct clone_prospect *p)
+{
+	size_t kept = 0;
+
+	if (p->apart_count)
+		qsort(p->apart, p->apart_count, sizeof *p->apart, compare);
+	for (size_t i = 0; i < p->apart_count; i++) {
+		struct apart_range *last = kept ? &p->apart[kept - 1] : NULL;
+		if (!last || last->end <= p->apart[i].start)
+			p->apart[kept++] = p->apart[i];
+		else if (last->end < p->apart[i].end)
+			last->end = p->apart[i].end;
+	}
+	p->apart_count = kept;
+}
+
 static int look_at_mappings(struct clone_prospect *p, const struct target *t, struct err *e)
 {
 	int fd = -1;
@@ -201,6 +221,7 @@ static int look_at_mappings(struct clone_prospect *p, const struct target *t, st
 	}
 	rc = read_smaps(p, file, e);
 	fclose(file);
+	clone_prospect_sort(p);
 	return rc;
 }
 
@@ -257,10 +278,31 @@ void clone_prospect_free(struct clone_prospect *p)
 
 bool clone_prospect_keeps(const struct clone_prospect *p, uint64_t start, uint64_t end)
 {
-	for (size_t i = 0; i < p->apart_count; i++)
-		if (p->apart[i].start < end && start < p->apart[i].end)
-			return false;
-	return true;
+	const size_t i = SORTED_UP_TO(p->apart, p->apart_count, end, start);
+
+	return i == p->apart_count || p->apart[i].start >= end;
+}
+
+int clone_prospect_add_wiped(struct clone_prospect *p, const struct target *clone, bool *added, struct err *e)
+{
+	struct clone_prospect has = { 0 };
+
+	*added = false;
+	int rc = look_at_mappings(&has, clone, e);
+	const size_t known = p->apart_count;
+	for (size_t i = 0; i < has.apart_count && rc == 0; i++) {
+		const struct clone_prospect before = { .apart = p->apart, .apart_count = known };
+		if (!clone_prospect_keeps(&before, has.apart[i].start, has.apart[i].end))
+			continue;
+		*added = true;
+		if (!grow_list(p->apart, p->apart_count))
+			rc = err_set(e, ENOMEM, "out of memory");
+		else
+			p->apart[p->apart_count++] = has.apart[i];
+	}
+	clone_prospect_sort(p);
+	clone_prospect_free(&has);
+	return rc;
 }
 
 uint64_t clone_prospect_expected_ns(const struct clone_prospect *p)

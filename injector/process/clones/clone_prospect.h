@@ -22,7 +22,8 @@ struct apart_range {
 };
 
 struct clone_prospect {
-	struct apart_range *apart; /* private memory that a clone has not, or empty: MADV_DONTFORK, MADV_WIPEONFORK */
+	/* Private memory that a clone has not, or empty: MADV_DONTFORK, MADV_WIPEONFORK. Ascending, none overlaps. */
+	struct apart_range *apart;
 	size_t apart_count;
 	uint64_t small_bytes; /* of its memory, in pages whose tables have to be copied; … */
 	uint64_t huge_bytes;  /* … and in huge ones */
@@ -38,5 +39,11 @@ void clone_prospect_free(struct clone_prospect *p);
 bool clone_prospect_has_room(const struct clone_prospect *p, const struct target *t);
 /* Is a mapping of private memory one that a clone has as it is? */
 bool clone_prospect_keeps(const struct clone_prospect *p, uint64_t start, uint64_t end);
+/* Puts in order what was added to its ranges. */
+void clone_prospect_sort(struct clone_prospect *p);
+/* Of a clone that there is: adds what is empty in it (MADV_WIPEONFORK) and was not known. added: there was any.
+ * -ENOTSUP as above, -ENOMEM, -errno. */
+int clone_prospect_add_wiped(struct clone_prospect *p, const struct target *clone, bool *added,
+                             struct err *e) WARN_UNUSED;
 /* How long the process stands still for that: by what was measured, and more. */
 uint64_t clone_prospect_expected_ns(const struct clone_prospect *p);
