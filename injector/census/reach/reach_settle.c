@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "census/reach/reach_settle.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,8 @@
 #define RED_ZONE 128u
 #define STACK_TOP_BYTES (64u << 10) /* above the thread pointer of a thread, in its stack: struct pthread */
 #define PTHREAD_BYTES 2304u         /* of it */
+#define INNER_STACK_LEAST 2048u     /* MINSIGSTKSZ */
+#define STACK_FLAGS (SS_ONSTACK | SS_DISABLE | 1u << 31 /* SS_AUTODISARM */)
 
 struct changed {
 	uint64_t start, end;
@@ -71,6 +74,36 @@ static bool is_whole_stack(const struct settling *s, const struct mapping *m, ui
 	return false;
 }
 
+/* Is this a stack_t of a stack that has sp, and begins within the mapping? */
+static bool is_inner_stack(const uint64_t words[3], const struct mapping *m, uint64_t sp)
+{
+	return words[0] > m->start && words[0] <= sp && words[2] >= INNER_STACK_LEAST && words[2] > sp - words[0] &&
+	       words[2] <= m->end - words[0] && ((uint32_t)words[1] & ~STACK_FLAGS) == 0;
+}
+
+/*
+ * Does a thread run on a stack in an array of its own stack, as a handler of signals or a coroutine may? What it runs
+ * on top of is then below its stack pointer. The kernel writes a stack_t into the frame of a handler; one of a
+ * coroutine is in its ucontext_t.
+ */
+static bool is_on_inner_stack(const struct settling *s, const struct mapping *m, uint64_t sp)
+{
+	uint64_t words[2 + CENSUS_PAGE / 8] = { 0 }; /* the last two of the page before */
+	struct census_memory *memory = s->reach->memory;
+
+	for (uint64_t page = sp - sp % CENSUS_PAGE; page < m->end; page += CENSUS_PAGE) {
+		if (!resident_pages_hold(memory->pages, page, page + CENSUS_PAGE))
+			memset(words, 0, sizeof words);
+		else if (!census_memory_read(memory, page, words + 2, CENSUS_PAGE))
+			return true;
+		for (size_t i = 0; i < CENSUS_PAGE / 8; i++)
+			if (is_inner_stack(words + i, m, sp))
+				return true;
+		memcpy(words, words + CENSUS_PAGE / 8, 2 * sizeof *words);
+	}
+	return false;
+}
+
 /* Where what is in use of a mapping begins: a stack grows down, from the struct pthread of its thread. */
 static uint64_t start_of(const struct settling *s, const struct maps *maps, const struct mapping *m)
 {
@@ -82,12 +115,12 @@ static uint64_t start_of(const struct settling *s, const struct maps *maps, cons
 	for (size_t i = 0; i < s->stop->thread_count; i++) {
 		const struct reach_thread *t = &s->stop->threads[i];
 		const bool here = t->sp >= m->start && t->sp < m->end;
-		const bool own = first || (here && t->tp > t->sp && t->tp < m->end &&
-		                           m->end - t->tp <= STACK_TOP_BYTES && is_whole_stack(s, m, t->tp));
-		if (here && own && t->sp - RED_ZONE < start)
-			start = t->sp - RED_ZONE > m->start ? t->sp - RED_ZONE : m->start;
-		else if (here)
+		const bool own = here && (first || (t->tp > t->sp && t->tp < m->end &&
+		                                    m->end - t->tp <= STACK_TOP_BYTES && is_whole_stack(s, m, t->tp)));
+		if (here && (!own || is_on_inner_stack(s, m, t->sp)))
 			return m->start;
+		if (own && t->sp - RED_ZONE < start)
+			start = t->sp - RED_ZONE > m->start ? t->sp - RED_ZONE : m->start;
 	}
 	return start == m->end ? m->start : start - start % CENSUS_PAGE;
 }

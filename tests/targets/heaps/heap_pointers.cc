@@ -68,7 +68,8 @@ enum {
 	LARGE,
 	COROUTINE,
 	PAGES_ACROSS,
-	BELOW_STACK
+	BELOW_STACK,
+	BELOW_HANDLER
 };
 
 static std::map<int, std::string> names;
@@ -195,6 +196,35 @@ static void *wait_on_given_stack(void *)
 	return nullptr;
 }
 
+static void handle(int)
+{
+	waiting++;
+	while (!stop)
+		usleep(1000);
+}
+
+static VICTIM_FRAME void raise_with_pointer()
+{
+	void *volatile mine = new Kept<BELOW_HANDLER>;
+
+	raise(SIGUSR2);
+	asm volatile("" : : "r"(mine) : "memory");
+}
+
+/* In a frame that is below the stack of a handler, which is an array of a frame above it. */
+static void keep_below_handler()
+{
+	char array[64 << 10] = {};
+	const stack_t stack = { array, 0, sizeof array };
+	struct sigaction action = {};
+
+	action.sa_handler = handle;
+	action.sa_flags = SA_ONSTACK;
+	if (sigaltstack(&stack, nullptr) || sigaction(SIGUSR2, &action, nullptr))
+		victim_wrong("no alternate stack");
+	raise_with_pointer();
+}
+
 /* In memory that goes on as the stack of a thread, which has no guard between. */
 static VICTIM_FRAME void keep_below_stack()
 {
@@ -318,6 +348,7 @@ int main(int argc, char **argv)
 	scrub();
 	threads.emplace_back(keep_in_thread);
 	threads.emplace_back(keep_in_vector);
+	threads.emplace_back(keep_below_handler);
 	for (int i = 0; busy && i < 2; i++)
 		threads.emplace_back(change);
 	while (waiting < threads.size())
