@@ -19,7 +19,8 @@
 
 #define CALLERS 16u        /* threads that make calls: the main one, and a few that compile */
 #define ASKED_TICK_MS 250u /* looks at the calls, after a signal */
-#define ASKED_TICKS 4u     /* in which a call may last */
+#define ASKED_TICKS 40u    /* in which a call may last */
+#define AGAIN_TICKS 4u     /* after the second */
 #define HELD_TICK_MS 500u  /* the same while a thread is stopped */
 #define HELD_TICKS 6u
 #define SAME_NS 300000000ull /* signals that come so close are one */
@@ -35,6 +36,7 @@ static _Thread_local atomic_uint *mine;
 
 static atomic_uint asked, asked_by_user;
 static atomic_int waiter; /* 0: none */
+static atomic_bool holds;
 static bool has_thread;
 static int signals = -1, event = -1, timer = -1;
 static char last_words[320];
@@ -121,6 +123,15 @@ static void hear(void)
 	(void)!write(event, &one, sizeof one);
 }
 
+/* Of looks after so many signals, in which a call may last. */
+static unsigned patience(unsigned signals_heard)
+{
+	if (signals_heard > 1)
+		return AGAIN_TICKS;
+	return atomic_load_explicit(&holds, memory_order_relaxed) ? HELD_TICKS * HELD_TICK_MS / ASKED_TICK_MS
+	                                                          : ASKED_TICKS;
+}
+
 static void *watch(void *unused)
 {
 	struct pollfd fds[] = { { .fd = signals, .events = POLLIN }, { .fd = timer, .events = POLLIN } };
@@ -134,7 +145,7 @@ static void *watch(void *unused)
 			continue;
 		if (ready > 0 && fds[0].revents)
 			hear();
-		else if (before ? lasts(&look, ASKED_TICKS)
+		else if (before ? lasts(&look, patience(before))
 		                : read(timer, &expired, sizeof expired) == sizeof expired && lasts(&look, HELD_TICKS))
 			end_by_sigkill();
 		const pid_t tid = atomic_load_explicit(&waiter, memory_order_relaxed);
@@ -214,6 +225,7 @@ void watchdog_hold(bool held)
 		                         .it_interval.tv_nsec = HELD_TICK_MS * 1000000 },
 				none = { 0 };
 
+	atomic_store_explicit(&holds, held, memory_order_relaxed);
 	if (has_thread)
 		timerfd_settime(timer, 0, held ? &tick : &none, NULL);
 }

@@ -7,8 +7,10 @@
  * nothing else waits for SIGINT, SIGTERM and SIGHUP, which are blocked everywhere else, and for the length of such
  * calls; it kills memattach
  *
- *   - if a call does not end for a second after such a signal,
- *   - if a call does not end for three seconds while a thread of the target is stopped, without a signal.
+ *   - if a call does not end for three seconds while a thread of the target is stopped,
+ *   - if a call does not end for ten seconds after such a signal: a thread of the target that maps memory, and gets no
+ *     processor, keeps all readers waiting meanwhile,
+ *   - if a call does not end for a second after another one.
  *
  * A thread that is ready to run is in a call because it waits for a processor: that is not counted.
  *
