@@ -113,6 +113,8 @@ int census_stop(struct census *c, const struct session_options *o, bool *left, s
 		census_lost_is_unknown(c, "%s", e->text);
 		rc = 0;
 	}
+	if (rc == 0 && stop_words_may_lack(&s.words))
+		census_lost_is_unknown(c, "it has made epoll descriptors meanwhile, which hold pointers");
 	rc = rc ?: census_lost_count(c, e);
 	stop_words_close(&s.words);
 	return rc;

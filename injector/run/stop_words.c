@@ -24,6 +24,16 @@ void stop_words_close(struct stop_words *w)
 	*w = (struct stop_words){ 0 };
 }
 
+bool stop_words_may_lack(const struct stop_words *w)
+{
+	struct kernel_pointers now;
+
+	const int rc = kernel_pointers_find(&now, w->census->target, ERR_IGNORED);
+	const bool lacks = rc == 0 && kernel_pointers_has_more(&now, &w->kernel);
+	kernel_pointers_free(&now);
+	return lacks;
+}
+
 uint64_t stop_words_kernel_ns(struct stop_words *w)
 {
 	const uint64_t before = clock_monotonic_ns();

@@ -19,6 +19,9 @@ struct stop_words {
 
 /* stop_words_close afterwards; on failure, too. */
 int stop_words_open(struct stop_words *w, const struct census *c, struct err *e) WARN_UNUSED;
+/* After the stop: has the process epoll descriptors by now of which nothing was read? To ask while it stands still
+ * would take 3 ms for each 1000 descriptors. False where it has ended. */
+bool stop_words_may_lack(const struct stop_words *w);
 void stop_words_close(struct stop_words *w);
 /* How long it takes to ask the kernel: epoll may tell of a million descriptors. */
 uint64_t stop_words_kernel_ns(struct stop_words *w);

@@ -56,6 +56,19 @@ int kernel_pointers_find(struct kernel_pointers *k, const struct target *t, stru
 	return live_thread_look(t, find, k, e);
 }
 
+bool kernel_pointers_has_more(const struct kernel_pointers *k, const struct kernel_pointers *than)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < k->epoll_count; i++) {
+		while (n < than->epoll_count && than->epolls[n] < k->epolls[i])
+			n++;
+		if (n == than->epoll_count || than->epolls[n] != k->epolls[i])
+			return true;
+	}
+	return false;
+}
+
 /* Of each line that has a mark, the hexadecimal number that follows it. */
 static int read_lines(const char *path, const char *begin, const char *mark, uint64_t **words, size_t *count,
                       struct err *e)

@@ -13,7 +13,7 @@
 
 struct kernel_pointers {
 	pid_t pid;
-	int *epolls; /* descriptors of the process */
+	int *epolls; /* descriptors of the process, ascending as /proc has them */
 	size_t epoll_count;
 };
 
@@ -21,4 +21,6 @@ struct kernel_pointers {
 int kernel_pointers_find(struct kernel_pointers *k, const struct target *t, struct err *e) WARN_UNUSED;
 /* Adds all words to a list of base/grow.h. -ENOMEM. */
 int kernel_pointers_read(const struct kernel_pointers *k, uint64_t **words, size_t *count, struct err *e) WARN_UNUSED;
+/* Has it descriptors that the other has not? */
+bool kernel_pointers_has_more(const struct kernel_pointers *k, const struct kernel_pointers *than);
 void kernel_pointers_free(struct kernel_pointers *k);

@@ -82,9 +82,8 @@ static bool is_inner_stack(const uint64_t words[3], const struct mapping *m, uin
 }
 
 /*
- * Does a thread run on a stack in an array of its own stack, as a handler of signals or a coroutine may? What it runs
- * on top of is then below its stack pointer. The kernel writes a stack_t into the frame of a handler; one of a
- * coroutine is in its ucontext_t.
+ * Does a handler of signals run on an array of its thread's stack? What it has interrupted is then below its stack
+ * pointer. The kernel writes a stack_t into its frame.
  */
 static bool is_on_inner_stack(const struct settling *s, const struct mapping *m, uint64_t sp)
 {

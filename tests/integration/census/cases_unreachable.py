@@ -283,6 +283,48 @@ def unreachable_beside_what_looks_like_a_block(context):
     assert victim.process.wait(PATIENCE) == 0
 
 
+# The only pointers are in an epoll instance, and move to a new one all the time.
+EPOLLS = """
+import ctypes, os, select, sys, threading, time
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+class Event(ctypes.Structure): _pack_, _fields_ = 1, [("events", ctypes.c_uint32), ("data", ctypes.c_uint64)]
+ends = [os.pipe()[1] for _ in range(200)]
+events, fd = (Event * 200)(), libc.epoll_create1(0)
+for k in range(200):
+    events[k] = Event(4, libc.malloc(3000))
+    libc.epoll_ctl(fd, 1, ends[k], ctypes.byref(events[k]))
+ctypes.memset(events, 0, ctypes.sizeof(events))
+def move():
+    global fd
+    while True:
+        new = libc.epoll_create1(0)
+        libc.epoll_wait(fd, events, 200, 0)
+        for k in range(200):
+            libc.epoll_ctl(new, 1, ends[k], ctypes.byref(events[k]))
+        ctypes.memset(events, 0, ctypes.sizeof(events))
+        for end in ends:
+            libc.epoll_ctl(fd, 2, end, None)
+        fd = new
+        time.sleep(0.01)
+threading.Thread(target=move, daemon=True).start()
+print("PID", os.getpid()); print("READY", flush=True)
+sys.stdin.readline()
+os._exit(0)
+"""
+
+
+@case()
+def unreachable_of_new_epolls(context):
+    """Pointers that have moved to a new epoll descriptor are read, or nothing is said."""
+    victim = Victim(context, [context.program("python3"), "-c", EPOLLS])
+    for _ in range(2 * RUNS):
+        found = unreachable(context, victim.pid)
+        assert found["blocks"] < 30 if found.get("known") else "epoll" in found["why"], found
+    victim.send("end")
+    assert victim.process.wait(PATIENCE) == 0
+
+
 @case()
 def unreachable_while_all_changes(context):
     """A process that leaks nothing, and allocates at full speed: nothing is lost of it but what was before."""
