@@ -29,6 +29,27 @@ static bool is_compiled(const struct java_code *code)
 	return code->kind == JAVA_CODE_COMPILED || code->kind == JAVA_CODE_NATIVE;
 }
 
+/*
+ * Tables that compiled code has by malloc (debug information since JDK 23, Methods since 25): nmethod::purge frees
+ * them, and has these fields lead to the end of the blob, some time before its block is free and its compile_id is
+ * another's.
+ */
+static int check_tables(struct java_view *v, const struct java_code *code, uint64_t frame, struct err *e)
+{
+	const struct java_field *fields[] = { &v->s.compiled_immutable, &v->s.blob_mutable };
+	int rc = 0;
+
+	for (unsigned i = 0; i < 2 && rc == 0; i++) {
+		uint64_t tables = 0;
+		if (!fields[i]->bytes)
+			continue;
+		rc = java_field_read(&v->memory, code->address, fields[i], &tables, e);
+		if (rc == 0 && tables >= code->address && tables <= code->end)
+			rc = gone(frame, e);
+	}
+	return rc;
+}
+
 static int identify(struct java_view *v, uint64_t frame, struct java_code *code, struct identity *id, struct err *e)
 {
 	int rc = java_code_at(v, DUMP_JAVA_ADDRESS(frame), code, e);
@@ -42,6 +63,8 @@ static int identify(struct java_view *v, uint64_t frame, struct java_code *code,
 	rc = rc ?: java_field_read(&v->memory, code->address, &v->s.compiled_method, &id->method, e);
 	if (rc == 0 && ((uint16_t)id->id != DUMP_JAVA_TAG(frame) || id->method == 0))
 		rc = gone(frame, e);
+	if (code->kind == JAVA_CODE_COMPILED)
+		rc = rc ?: check_tables(v, code, frame, e);
 	return rc;
 }
 
