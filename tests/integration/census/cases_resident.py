@@ -235,13 +235,17 @@ def resident_memory_of_a_reservation(context):
 
 @case()
 def resident_memory_meanwhile(context):
-    """While a session lasts its dump tells what is resident, by kind, without what memattach has there: live, then freed and kept, then shared."""
+    """While a session lasts its dump tells what is resident, by kind, without what memattach has there: live, then freed and kept, then shared.
+
+    Where it rests the parts are its size.
+    """
     victim = Victim(context, "memory_kinds")
     session = Session(context, victim.pid)
 
     def await_look(kind, least):
         def holds(report):
-            return any(point["looked_at"] and point["parts"].get(kind, 0) >= least * MIB for point in report["resident_timeline"])
+            return any(point["looked_at"] and point["parts"].get(kind, 0) >= least * MIB and
+                       abs(sum(point["parts"].values()) - point["resident"]) <= 2 * MIB for point in report["resident_timeline"])
         until(context, session, kind, holds, "--timeline")
 
     tell(victim, "live 60")
@@ -252,7 +256,9 @@ def resident_memory_meanwhile(context):
     await_look("shared", 40)
     check_receipt(session.stop(), victim.pid)
     points = [point for point in analyze(context, session.dump, "--timeline")["resident_timeline"] if point["looked_at"]]
-    assert all(abs(sum(point["parts"].values()) - point["resident"]) <= 2 * MIB for point in points), points
+    sums = [sum(point["parts"].values()) for point in points]  # while it grows, of a moment before or after its size
+    for before, now, after in zip([points[0], *points], sums, [*points[1:], points[-1]]):
+        assert before["resident"] - 2 * MIB <= now <= after["resident"] + 2 * MIB, points
     assert all(point["parts"].get("shared", 0) <= 41 * MIB for point in points), points
     assert 198 * MIB <= points[-1]["resident"] <= 206 * MIB and points[0]["resident"] < 20 * MIB, points
     assert [point["seconds"] for point in points] == sorted({point["seconds"] for point in points})
