@@ -57,9 +57,10 @@ class Terminal:
     def end(self):
         """The program's exit code, when it has left the terminal as it was."""
         self.until("the end", lambda: self.process.poll() is not None)
+        # By another process, where the one that was started has been killed.
+        self.until("the modes of the terminal", lambda: termios.tcgetattr(self.slave) == self.modes)
         while self.read(0):
             pass
-        assert termios.tcgetattr(self.slave) == self.modes, self.text[-2000:]
         assert self.text.rfind(b"\033[?25l") <= self.text.rfind(b"\033[?25h"), "no cursor"
         assert self.process.returncode != -signal.SIGABRT, self.text[-2000:]
         os.close(self.master)
