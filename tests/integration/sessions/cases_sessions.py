@@ -260,14 +260,20 @@ def check_gap(context, session, began):
     return target
 
 
-@case()
-def recording_that_stopped_is_told(context):
-    """memattach was held up for longer than its lease and then detaches as always: the dump says that it does not have all."""
+def held_up(context):
+    """A session whose memattach stands still for longer than its lease; with its victim, and when it began."""
     victim = Victim(context, "alloc_loop", "calm")
     began = time.monotonic()
     session = Session(context, victim.pid)
     outlive_lease(session, victim.pid)
     time.sleep(1)
+    return victim, session, began
+
+
+@case()
+def recording_that_stopped_is_told(context):
+    """memattach was held up for longer than its lease and then detaches as always: the dump says that it does not have all."""
+    victim, session, began = held_up(context)
     session.process.send_signal(signal.SIGCONT)
     check_receipt(session.stop(), victim.pid)
     target = check_gap(context, session, began)
@@ -278,11 +284,7 @@ def recording_that_stopped_is_told(context):
 @case()
 def recording_that_stopped_before_the_target_is_told(context):
     """The same where the target ends before memattach goes on."""
-    victim = Victim(context, "alloc_loop", "calm")
-    began = time.monotonic()
-    session = Session(context, victim.pid)
-    outlive_lease(session, victim.pid)
-    time.sleep(1)
+    victim, session, began = held_up(context)
     victim.finish()
     session.process.send_signal(signal.SIGCONT)
     session.end()
