@@ -29,6 +29,7 @@ static const struct glibc_layout layouts[] = {
 struct search {
 	struct glibc *glibc;
 	const struct maps *maps;
+	const struct mapping *heap; /* brk's; NULL: none */
 	struct census_memory *memory;
 	const uint64_t *arenas; /* sorted */
 	size_t arena_count, found;
@@ -47,9 +48,7 @@ static const struct mapping *brk_heap(const struct maps *maps)
 
 static bool may_be_chunk(const struct search *s, uint64_t address)
 {
-	const struct mapping *heap = brk_heap(s->maps);
-
-	return maps_find(s->maps, address) || (heap && address - heap->end < GROWN_BYTES);
+	return maps_find(s->maps, address) || (s->heap && address - s->heap->end < GROWN_BYTES);
 }
 
 /* In a process that runs some of them may change while they are read. */
@@ -166,7 +165,7 @@ static void find_parameters(struct search *s)
 {
 	struct glibc *g = s->glibc;
 	const uint64_t offset = g->release >= 35 ? 36 : 32; /* from n_mmaps to sbrk_base */
-	const struct mapping *heap = brk_heap(s->maps);
+	const struct mapping *heap = s->heap;
 
 	if (!heap)
 		return;
@@ -188,7 +187,12 @@ static void find_parameters(struct search *s)
 void glibc_find(struct glibc *g, const struct target *t, const struct maps *maps, struct census_memory *memory,
                 const uint64_t *arenas, size_t arena_count)
 {
-	struct search s = { .glibc = g, .maps = maps, .memory = memory, .arenas = arenas, .arena_count = arena_count };
+	struct search s = { .glibc = g,
+		            .maps = maps,
+		            .heap = brk_heap(maps),
+		            .memory = memory,
+		            .arenas = arenas,
+		            .arena_count = arena_count };
 
 	*g = (struct glibc){ 0 };
 	for (size_t i = 0; i < maps->count; i++)
