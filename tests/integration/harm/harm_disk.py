@@ -95,6 +95,7 @@ def dump_gives_way_to_another_file_at_the_end(context):
     """As before, when only the last copy, after the detach, can find out."""
     sufferer = at_work(context)
     session = Session(context, sufferer.pid, "--max-size", "64M", rate="1")
+    session.sampled()
     put_another_file(session.dump)
     check_receipt(session.stop(), sufferer.pid)
     sufferer.finish()
@@ -301,6 +302,7 @@ def recording_waits_for_a_name(context):
     """--detach -o with a name that exists, such as that of the session, does not cost the recording: it stays until another name comes."""
     sufferer = at_work(context)
     session = Session(context, sufferer.pid, "--max-size", "64M", rate="1")
+    session.sampled()
     session.process.kill()
     session.process.wait(PATIENCE)
     for name in (session.dump, "/nowhere/a.dump"):
