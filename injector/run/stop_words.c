@@ -28,6 +28,8 @@ bool stop_words_may_lack(const struct stop_words *w)
 {
 	struct kernel_pointers now;
 
+	if (w->kernel_as_stopped)
+		return false;
 	const int rc = kernel_pointers_find(&now, w->census->target, ERR_IGNORED);
 	const bool lacks = rc == 0 && kernel_pointers_has_more(&now, &w->kernel);
 	kernel_pointers_free(&now);
@@ -104,6 +106,18 @@ static int read_thread(struct stop_words *w, struct tracee t, struct err *e)
 	return rc;
 }
 
+static int read_kernel(struct stop_words *w, struct err *e)
+{
+	const int rc = kernel_pointers_find_again(&w->kernel, w->census->target, e);
+
+	w->kernel_as_stopped = rc == 0;
+	if (rc == -ESRCH)
+		return err_set(e, EAGAIN, "a thread has ended");
+	if (rc < 0 && rc != -E2BIG)
+		return rc;
+	return kernel_pointers_read(&w->kernel, &w->stop.words, &w->stop.word_count, e);
+}
+
 int stop_words_read(struct stop_words *w, const struct stop_all *all, const struct registers *borrowed, struct err *e)
 {
 	int rc = 0;
@@ -117,6 +131,6 @@ int stop_words_read(struct stop_words *w, const struct stop_all *all, const stru
 		rc = read_thread(w, all->list[i], e);
 	if (rc == 0 && borrowed) /* its extended ones are in the area of the stub */
 		rc = add_registers(w, borrowed, e);
-	rc = rc ?: kernel_pointers_read(&w->kernel, &w->stop.words, &w->stop.word_count, e);
+	rc = rc ?: read_kernel(w, e);
 	return rc == 0 && w->no_memory ? err_set(e, ENOMEM, "no memory for its registers") : rc;
 }

@@ -12,6 +12,7 @@
 struct stop_words {
 	const struct census *census;
 	struct kernel_pointers kernel;
+	bool kernel_as_stopped;     /* its descriptors are those of the stop */
 	const struct mapping *libc; /* the data that main_arena is in */
 	struct reach_stop stop;
 	bool no_memory;
@@ -19,8 +20,8 @@ struct stop_words {
 
 /* stop_words_close afterwards; on failure, too. */
 int stop_words_open(struct stop_words *w, const struct census *c, struct err *e) WARN_UNUSED;
-/* After the stop: has the process epoll descriptors by now of which nothing was read? To ask while it stands still
- * would take 3 ms for each 1000 descriptors. False where it has ended. */
+/* After the stop: may it have had epoll descriptors of which nothing was read, as it had too many to be asked for all
+ * while it stood still? It may if it has other ones by now. False where it has ended. */
 bool stop_words_may_lack(const struct stop_words *w);
 void stop_words_close(struct stop_words *w);
 /* How long it takes to ask the kernel: epoll may tell of a million descriptors. */

@@ -12,6 +12,8 @@
 #include "process/live_thread.h"
 #include "process/task.h"
 
+#define FEW 1000u /* descriptors that may be asked for while the process stands still */
+
 static bool is_epoll(const char *directory, const char *name)
 {
 	char path[320], target[64];
@@ -22,10 +24,30 @@ static bool is_epoll(const char *directory, const char *name)
 	return !strcmp(target, "anon_inode:[eventpoll]");
 }
 
+struct search {
+	struct kernel_pointers *found;
+	size_t most; /* descriptors to look at */
+};
+
+static int look_at(struct search *s, const char *directory, const char *name, struct err *e)
+{
+	struct kernel_pointers *k = s->found;
+
+	if (k->looked_at++ == s->most)
+		return err_set(e, E2BIG, "it has more than %zu descriptors", s->most);
+	if (!is_epoll(directory, name))
+		return 0;
+	if (!grow_list(k->epolls, k->epoll_count))
+		return err_set(e, ENOMEM, "no memory for its descriptors");
+	k->epolls[k->epoll_count++] = atoi(name);
+	return 0;
+}
+
 /* Descriptors of a thread that has ended are none. */
 static int find(const char *thread, void *context, struct err *e)
 {
-	struct kernel_pointers *k = context;
+	struct search *s = context;
+	struct kernel_pointers *k = s->found;
 	char directory[80];
 	pid_t tid = 0;
 	int rc = 0;
@@ -35,15 +57,10 @@ static int find(const char *thread, void *context, struct err *e)
 	if (!dir)
 		return errno == ENOENT ? err_set(e, ESRCH, "a thread has ended")
 		                       : err_sys(e, "cannot open %s", directory);
-	k->epoll_count = 0;
-	for (const struct dirent *entry; rc == 0 && (entry = readdir(dir));) {
-		if (!is_epoll(directory, entry->d_name))
-			continue;
-		if (!grow_list(k->epolls, k->epoll_count))
-			rc = err_set(e, ENOMEM, "no memory for its descriptors");
-		else
-			k->epolls[k->epoll_count++] = atoi(entry->d_name);
-	}
+	k->epoll_count = k->looked_at = 0;
+	for (const struct dirent *entry; rc == 0 && (entry = readdir(dir));)
+		if (entry->d_name[0] != '.')
+			rc = look_at(s, directory, entry->d_name, e);
 	closedir(dir);
 	if (rc == 0 && (sscanf(thread, "/proc/%*d/task/%d", &tid) != 1 || !task_has_memory(k->pid, tid)))
 		return err_set(e, ESRCH, "a thread has ended");
@@ -53,7 +70,22 @@ static int find(const char *thread, void *context, struct err *e)
 int kernel_pointers_find(struct kernel_pointers *k, const struct target *t, struct err *e)
 {
 	*k = (struct kernel_pointers){ .pid = t->pid };
-	return live_thread_look(t, find, k, e);
+	return live_thread_look(t, find, &(struct search){ k, SIZE_MAX }, e);
+}
+
+int kernel_pointers_find_again(struct kernel_pointers *k, const struct target *t, struct err *e)
+{
+	struct kernel_pointers now = { .pid = t->pid };
+	const int rc = k->looked_at > FEW ? err_set(e, E2BIG, "it has more than %u descriptors", FEW)
+	                                  : live_thread_look(t, find, &(struct search){ &now, 2 * FEW }, e);
+
+	if (rc < 0) {
+		kernel_pointers_free(&now);
+		return rc;
+	}
+	kernel_pointers_free(k);
+	*k = now;
+	return 0;
 }
 
 bool kernel_pointers_has_more(const struct kernel_pointers *k, const struct kernel_pointers *than)
