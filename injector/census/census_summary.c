@@ -103,6 +103,11 @@ const char *census_other_allocator(const struct maps *maps)
 	return NULL;
 }
 
+const char *census_brk_allocator(const struct census *c)
+{
+	return c->heap.other.name ? c->heap.other.name : census_other_allocator(&c->maps);
+}
+
 uint64_t census_freed(const struct census *c)
 {
 	return c->heap.figures.beside_live + c->heap.figures.whole;
@@ -161,7 +166,10 @@ void summary_verdict(const struct summary *s, const struct census *c, char text[
 	printable_copy(top->name, name, sizeof name);
 	switch (top->kind) {
 	case SUMMARY_MALLOC:
-		if (!c->heap.glibc.glibc.layout)
+		if (!c->heap.glibc.glibc.layout && census_brk_allocator(c))
+			snprintf(text, SUMMARY_VERDICT, "%s is the heap (brk), of %s and others.", share,
+			         census_brk_allocator(c));
+		else if (!c->heap.glibc.glibc.layout)
 			snprintf(text, SUMMARY_VERDICT, "%s is the heap; its allocator is not known.", share);
 		else if (freed >= f->live)
 			snprintf(text, SUMMARY_VERDICT,

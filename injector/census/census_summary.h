@@ -38,6 +38,8 @@ void summary_free(struct summary *s);
 const struct summary_row *summary_find(const struct summary *s, const struct summary_row *like);
 /* The allocator whose library is mapped beside glibc's malloc, and which is not looked into; NULL: none. */
 const char *census_other_allocator(const struct maps *maps);
+/* The one that may have brk's heap where glibc's malloc was not found; NULL: none is known. */
+const char *census_brk_allocator(const struct census *c);
 /* Freed, and kept by glibc's malloc: resident bytes. */
 uint64_t census_freed(const struct census *c);
 /* One sentence on what most of it is. */

@@ -68,8 +68,11 @@ static const char *plural(uint64_t count)
 static void describe_malloc(const struct census *c, char *text, size_t size)
 {
 	const struct glibc_heap *g = &c->heap.glibc;
+	const char *other = census_brk_allocator(c);
 
-	if (!g->glibc.layout)
+	if (!g->glibc.layout && other)
+		snprintf(text, size, "heap (brk), of %s and others", other);
+	else if (!g->glibc.layout)
 		snprintf(text, size, "heap (brk), of an allocator that is not known");
 	else if (g->glibc.release)
 		snprintf(text, size, "malloc (glibc 2.%u%s, %zu arena%s)", g->glibc.release,

@@ -2,6 +2,7 @@
 #include "census/allocators/tcmalloc.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include "arch/address_bits.h"
 
@@ -182,6 +183,15 @@ static void list_places(struct tcmalloc *t)
 	}
 }
 
+/* Such a build keeps what was freed for a while, to check it: nothing tells these blocks from live ones. */
+static bool is_of_debug_build(const struct mapping *m)
+{
+	const char *slash = strrchr(m->path, '/');
+	const char *name = slash ? slash : m->path;
+
+	return strstr(name, "tcmalloc") && strstr(name, "_debug");
+}
+
 static bool find(void *context)
 {
 	struct tcmalloc *t = context;
@@ -191,7 +201,7 @@ static bool find(void *context)
 	     m = other_heap_next_module(t->maps, m, ROOT_BYTES)) {
 		t->start = m->start;
 		t->end = m->start + other_heap_data_bytes(m);
-		if (!look_through(t, look_for_sizes) || !look_through(t, look_for_central))
+		if (is_of_debug_build(m) || !look_through(t, look_for_sizes) || !look_through(t, look_for_central))
 			continue;
 		t->sparse = true;
 		bool found = look_through(t, look_for_root);

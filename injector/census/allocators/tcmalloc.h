@@ -35,6 +35,6 @@ struct tcmalloc_span {
 /* By its six words; false: it is none. */
 bool tcmalloc_span_of(struct tcmalloc_span *x, const struct tcmalloc_size_map *map, const uint64_t words[6]);
 
-/* Leaves *h as it is where there is none that can be proved. -ENOMEM. */
+/* Leaves *h as it is where there is none that can be proved, or it is libtcmalloc_debug, say. -ENOMEM. */
 int tcmalloc_take(struct other_heap *h, const struct maps *maps, struct census_memory *memory, struct extents *extents,
                   struct err *e) WARN_UNUSED;

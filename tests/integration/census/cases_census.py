@@ -207,6 +207,18 @@ def census_of_tcmalloc(context):
 
 
 @case()
+def census_of_debugging_tcmalloc(context):
+    """Nothing tells what it keeps to check it from live blocks: how many are live is not said, but whose the memory is."""
+    library = TCMALLOC.replace("_minimal", "_minimal_debug")
+    if not os.path.exists(library):
+        raise Skip(f"{library} is not installed")
+    victim = Victim(context, "other_heap", environment={"LD_PRELOAD": library})
+    text = take(context, victim.pid)
+    assert text.count("of tcmalloc and others") >= 2 and "blocks" not in text, text
+    victim.finish_by_stdin()
+
+
+@case()
 def census_of_linked_allocators(context):
     """Inside of a stripped program, which has a table of its blocks in its data."""
     for name in ("jemalloc", "tcmalloc"):
