@@ -9,77 +9,25 @@
 #include "java/java_loaded.h"
 #include "java/java_method.h"
 #include "java/java_stack.h"
+#include "java_fake.h"
 
-#define CODE_BYTES 16u
 #define FAR 0xfffffffeu /* as the difference of lines: the largest */
 
-#define FIELD(type, member) ((struct java_field){ offsetof(type, member), sizeof((type *)0)->member })
+#define FIELD JAVA_FAKE_FIELD
 
 /* ---- a method ---- */
 
-struct fake_const {
-	uint64_t words, name;
-	uint32_t flags, code_bytes;
-	uint8_t code[CODE_BYTES];
-	uint8_t lines[32];
-};
+static struct java_fake fake;
 
-static struct fake {
-	uint16_t length; /* of a Symbol, and its text */
-	char text[6];
-	uint64_t pool[2];
-	uint64_t pool_length;
-	uint64_t class_name;
-	uint64_t file;
-	struct fake_const constant;
-} fake;
-
-static struct java_view fake_view(void)
+static int line_of(int32_t bci, int32_t *line)
 {
-	struct java_view v = { .memory = { .pid = getpid(), .mem_fd = -1 } };
-
-	v.s.symbol_length = FIELD(struct fake, length);
-	v.s.symbol_text.at = offsetof(struct fake, text);
-	v.s.pool_length = FIELD(struct fake, pool_length);
-	v.s.bytes.pool = offsetof(struct fake, pool);
-	v.s.class_name = FIELD(struct fake, class_name);
-	v.s.class_file = FIELD(struct fake, file);
-	v.s.const_name = FIELD(struct fake_const, name);
-	v.s.const_words = FIELD(struct fake_const, words);
-	v.s.const_flags = FIELD(struct fake_const, flags);
-	v.s.bytes.const_method = offsetof(struct fake_const, code);
-	v.s.has_lines = 1;
-	return v;
-}
-
-/* As HotSpot writes UNSIGNED5, before JDK 20. */
-static uint8_t *put_number(uint8_t *to, uint32_t value)
-{
-	for (int i = 0; i < 4 && value >= 192; i++) {
-		value -= 192;
-		*to++ = (uint8_t)(192 + value % 64);
-		value /= 64;
-	}
-	*to++ = (uint8_t)value;
-	return to;
-}
-
-static int line_of(const struct java_view *view, int32_t bci, int32_t *line)
-{
-	struct java_view v = *view;
-	const uint64_t at = (uint64_t)(uintptr_t)&fake, constant = (uint64_t)(uintptr_t)&fake.constant;
-	const struct java_method m = { .constant = constant, .pool = at, .holder = at, .code_bytes = CODE_BYTES };
+	struct java_view v = java_fake_view(&fake);
 	struct java_place place;
+	struct java_method m;
 	struct err e;
 
-	memcpy(fake.text, "f", 1);
-	fake.length = 1;
-	fake.pool[1] = fake.class_name = at;
-	fake.pool_length = 2;
-	fake.constant.name = 1;
-	fake.constant.flags = 1;
-	fake.constant.words = sizeof fake.constant / 8;
-	int rc = java_method_place(&v, &m, bci, &place, &e);
+	int rc = java_method_read(&v, java_fake_at(&fake.method), bci, &m, &e);
+	rc = rc ?: java_method_place(&v, &m, bci, &place, &e);
 	*line = rc ? 0 : place.line;
 	return rc;
 }
@@ -87,22 +35,21 @@ static int line_of(const struct java_view *view, int32_t bci, int32_t *line)
 /* Each difference is one that a table may have; the sum has no room in a line. */
 static void test_java_lines_that_are_too_far_are_refused(void **state)
 {
-	const struct java_view v = fake_view();
 	int32_t line;
 
 	(void)state;
-	memset(fake.constant.lines, 0, sizeof fake.constant.lines);
+	java_fake_make(&fake, "Far");
 	uint8_t *at = fake.constant.lines;
 	*at++ = 0xff;
-	at = put_number(put_number(at, 0), FAR - 14);
+	at = java_fake_number(java_fake_number(at, 0), FAR - 14);
 	*at = 0;
-	assert_int_equal(line_of(&v, 0, &line), 0);
+	assert_int_equal(line_of(0, &line), 0);
 	assert_int_equal(line, INT32_MAX - 7);
 	*at++ = 1 << 3 | 7;
-	assert_int_equal(line_of(&v, 1, &line), 0);
+	assert_int_equal(line_of(1, &line), 0);
 	assert_int_equal(line, INT32_MAX);
 	*at++ = 1 << 3 | 1;
-	assert_int_equal(line_of(&v, 2, &line), -EINVAL);
+	assert_int_equal(line_of(2, &line), -EINVAL);
 }
 
 /* ---- where compiled code is ---- */
@@ -118,7 +65,7 @@ static struct fake_code {
 /* The number of a bytecode for which there is no room. */
 static void test_java_bytecodes_that_are_too_far_are_none(void **state)
 {
-	const uint64_t start = (uint64_t)(uintptr_t)&fake_code;
+	const uint64_t start = java_fake_at(&fake_code);
 	const struct java_code code = { .address = start, .start = start };
 	struct java_view v = { .memory = { .pid = getpid(), .mem_fd = -1 } };
 	struct java_point points[JAVA_INLINED_MAX];
@@ -135,7 +82,7 @@ static void test_java_bytecodes_that_are_too_far_are_none(void **state)
 		                        .methods_at = offsetof(struct fake_code, method),
 		                        .table = { 4, 1 },
 		                        .method = 4711 };
-	put_number(put_number(put_number(fake_code.scope + 1, 0), 1), 0x80000000u);
+	java_fake_number(java_fake_number(java_fake_number(fake_code.scope + 1, 0), 1), 0x80000000u);
 	assert_int_equal(java_points_read(&v, &code, start + 4, points, &count, &e), 0);
 	assert_int_equal(count, 1);
 	assert_int_equal(points[0].method, 4711);
@@ -156,16 +103,15 @@ static struct java_view loaded_view(void)
 {
 	struct java_view v = { .memory = { .pid = getpid(), .mem_fd = -1 } };
 
-	v.s.loaders = (struct java_field){ (uint64_t)(uintptr_t)&head, 8 };
+	v.s.loaders = (struct java_field){ java_fake_at(&head), 8 };
 	v.s.loader_next = FIELD(struct fake_loader, next);
 	v.s.loader_classes = FIELD(struct fake_loader, classes);
 	v.s.class_next = FIELD(struct fake_class, next);
 	v.s.class_loader = FIELD(struct fake_class, loader);
-	head = (uint64_t)(uintptr_t)&loader;
-	loader = (struct fake_loader){ .classes = (uint64_t)(uintptr_t)&classes[0] };
+	head = java_fake_at(&loader);
+	loader = (struct fake_loader){ .classes = java_fake_at(&classes[0]) };
 	for (size_t i = 0; i < 4; i++)
-		classes[i] = (struct fake_class){ i < 3 ? (uint64_t)(uintptr_t)&classes[i + 1] : 0,
-			                          (uint64_t)(uintptr_t)&loader };
+		classes[i] = (struct fake_class){ i < 3 ? java_fake_at(&classes[i + 1]) : 0, java_fake_at(&loader) };
 	return v;
 }
 
@@ -180,11 +126,11 @@ static void test_java_loaded_reads_a_list_again(void **state)
 	(void)state;
 	assert_int_equal(java_loaded_read(&l, &v, &e), 0);
 	classes[2].next = 8; /* cannot be read */
-	assert_int_equal(java_loaded_has(&l, &v, (uint64_t)(uintptr_t)&classes[3], &has, &e), -EFAULT);
-	classes[2].next = (uint64_t)(uintptr_t)&classes[1];
-	assert_int_equal(java_loaded_has(&l, &v, (uint64_t)(uintptr_t)&classes[3], &has, &e), -EINVAL);
-	classes[2].next = (uint64_t)(uintptr_t)&classes[3];
-	assert_int_equal(java_loaded_has(&l, &v, (uint64_t)(uintptr_t)&classes[3], &has, &e), 0);
+	assert_int_equal(java_loaded_has(&l, &v, java_fake_at(&classes[3]), &has, &e), -EFAULT);
+	classes[2].next = java_fake_at(&classes[1]);
+	assert_int_equal(java_loaded_has(&l, &v, java_fake_at(&classes[3]), &has, &e), -EINVAL);
+	classes[2].next = java_fake_at(&classes[3]);
+	assert_int_equal(java_loaded_has(&l, &v, java_fake_at(&classes[3]), &has, &e), 0);
 	assert_true(has);
 	java_loaded_done(&l);
 }
@@ -208,7 +154,7 @@ static void test_java_threads_that_lead_to_each_other(void **state)
 	struct err e;
 
 	(void)state;
-	v.s.first_thread = (struct java_field){ (uint64_t)(uintptr_t)&first_thread, sizeof first_thread };
+	v.s.first_thread = (struct java_field){ java_fake_at(&first_thread), sizeof first_thread };
 	v.s.thread_next = FIELD(struct fake_thread, next);
 	v.s.thread_native = FIELD(struct fake_thread, native);
 	v.s.thread_stack_base = FIELD(struct fake_thread, stack_end);
@@ -217,9 +163,9 @@ static void test_java_threads_that_lead_to_each_other(void **state)
 	assert_int_equal(java_threads_read(&v, &list, &count, &e), 0);
 	assert_int_equal(count, 0);
 	assert_null(list);
-	first_thread = (uint64_t)(uintptr_t)&first;
-	first = (struct fake_thread){ (uint64_t)(uintptr_t)&natives[0], 9000, 1000, (uint64_t)(uintptr_t)&second };
-	second = (struct fake_thread){ (uint64_t)(uintptr_t)&natives[1], 7000, 2000, 0 };
+	first_thread = java_fake_at(&first);
+	first = (struct fake_thread){ java_fake_at(&natives[0]), 9000, 1000, java_fake_at(&second) };
+	second = (struct fake_thread){ java_fake_at(&natives[1]), 7000, 2000, 0 };
 	assert_int_equal(java_threads_read(&v, &list, &count, &e), 0);
 	assert_int_equal(count, 2);
 	assert_int_equal(list[0].tid, 71);
