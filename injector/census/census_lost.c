@@ -30,6 +30,11 @@ void census_lost_is_unknown(struct census *c, const char *format, ...)
 	va_end(arguments);
 }
 
+void census_lost_has_requests(struct census *c)
+{
+	census_lost_is_unknown(c, "it makes requests by io_uring or aio, which hold pointers in the kernel");
+}
+
 /* Requests that are under way hold pointers in the kernel, which nobody tells. */
 static bool has_requests(const struct maps *maps)
 {
@@ -67,7 +72,7 @@ static void check_heap(struct census *c)
 	else if (reach_roots_unseen_shared(&c->maps, &c->pages, task_alive(c->target->pid)))
 		census_lost_is_unknown(c, "it shares memory that it has not touched, which is not read");
 	else if (has_requests(&c->maps))
-		census_lost_is_unknown(c, "it makes requests by io_uring or aio, which hold pointers in the kernel");
+		census_lost_has_requests(c);
 }
 
 /* What changed too often to be walked, as the end of a heap does that grows, is walked when it stands still. */

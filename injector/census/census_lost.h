@@ -31,6 +31,8 @@ int census_lost_settle_in_clone(struct census *c, const struct reach_stop *stop,
 int census_lost_count(struct census *c, struct err *e) WARN_UNUSED;
 /* Says why it is not known; the first reason stays. */
 void census_lost_is_unknown(struct census *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* For that of requests that are under way. */
+void census_lost_has_requests(struct census *c);
 void census_lost_free(struct census *c);
 
 /* Of census.c: the mappings and pages of now. */

@@ -108,11 +108,14 @@ int census_stop(struct census *c, const struct session_options *o, bool *left, s
 		return 0;
 	int rc = watchdog_start(c->target->pid, e);
 	rc = rc ?: stop_words_open(&s.words, c, e);
-	rc = rc ?: look(&s, o, left, e);
+	if (rc == 0 && !s.words.kernel.io_uring)
+		rc = look(&s, o, left, e);
 	if (is_only_unknown(rc)) {
 		census_lost_is_unknown(c, "%s", e->text);
 		rc = 0;
 	}
+	if (rc == 0 && s.words.kernel.io_uring) /* before, or at the stop */
+		census_lost_has_requests(c);
 	if (rc == 0 && stop_words_may_lack(&s.words))
 		census_lost_is_unknown(c, "it has made epoll descriptors meanwhile, which hold pointers");
 	rc = rc ?: census_lost_count(c, e);

@@ -14,14 +14,14 @@
 
 #define FEW 1000u /* descriptors that may be asked for while the process stands still */
 
-static bool is_epoll(const char *directory, const char *name)
+/* Of which kind a descriptor is, by what its link says; empty: it is gone. */
+static void read_kind(const char *directory, const char *name, char *kind, size_t size)
 {
-	char path[320], target[64];
+	char path[320];
 
 	snprintf(path, sizeof path, "%s/%.200s", directory, name);
-	const ssize_t n = readlink(path, target, sizeof target - 1);
-	target[n > 0 ? n : 0] = '\0';
-	return !strcmp(target, "anon_inode:[eventpoll]");
+	const ssize_t n = readlink(path, kind, size - 1);
+	kind[n > 0 ? n : 0] = '\0';
 }
 
 struct search {
@@ -32,10 +32,13 @@ struct search {
 static int look_at(struct search *s, const char *directory, const char *name, struct err *e)
 {
 	struct kernel_pointers *k = s->found;
+	char kind[64];
 
 	if (k->looked_at++ == s->most)
 		return err_set(e, E2BIG, "it has more than %zu descriptors", s->most);
-	if (!is_epoll(directory, name))
+	read_kind(directory, name, kind, sizeof kind);
+	k->io_uring |= !strcmp(kind, "anon_inode:[io_uring]");
+	if (strcmp(kind, "anon_inode:[eventpoll]") != 0)
 		return 0;
 	if (!grow_list(k->epolls, k->epoll_count))
 		return err_set(e, ENOMEM, "no memory for its descriptors");
@@ -58,6 +61,7 @@ static int find(const char *thread, void *context, struct err *e)
 		return errno == ENOENT ? err_set(e, ESRCH, "a thread has ended")
 		                       : err_sys(e, "cannot open %s", directory);
 	k->epoll_count = k->looked_at = 0;
+	k->io_uring = false;
 	for (const struct dirent *entry; rc == 0 && (entry = readdir(dir));)
 		if (entry->d_name[0] != '.')
 			rc = look_at(s, directory, entry->d_name, e);

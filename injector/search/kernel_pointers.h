@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -16,6 +17,7 @@ struct kernel_pointers {
 	int *epolls; /* descriptors of the process, ascending as /proc has them */
 	size_t epoll_count;
 	size_t looked_at; /* descriptors of any kind */
+	bool io_uring;    /* one of them is: what its requests hold nobody tells */
 };
 
 /* Which descriptors are of epoll. -ENOMEM, or why they cannot be looked at. kernel_pointers_free afterwards. */

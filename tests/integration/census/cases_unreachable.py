@@ -379,6 +379,13 @@ def unreachable_takes_little_memory(context):
     assert victim.process.wait(PATIENCE) == 0
 
 
+def link_of(pid, name):
+    try:
+        return os.readlink(f"/proc/{pid}/fd/{name}")
+    except FileNotFoundError:
+        return ""
+
+
 @case()
 def unreachable_is_not_known(context):
     """Where a stop would harm, or last too long, or is not all: the reason is said, and the rest of the census."""
@@ -403,6 +410,11 @@ def unreachable_is_not_known(context):
         assert unseen != touched, (touched, found)
         victim.process.stdin.close()
         assert victim.process.wait(PATIENCE) == 0
+    victim = Victim(context, "io_uring_poller")  # whose queue is mapped nowhere
+    if any("io_uring" in link_of(victim.pid, name) for name in os.listdir(f"/proc/{victim.pid}/fd")):
+        found = unreachable(context, victim.pid)
+        assert not found.get("known") and found["why"] == "it makes requests by io_uring or aio, which hold pointers in the kernel", found
+    victim.finish()
     victim = Victim(context, "lives", "vfork")  # what its thread had in registers is in the kernel
     victim.send("go")
     end = time.monotonic() + PATIENCE
