@@ -2,6 +2,7 @@
 """Walks of JavaWalks in a session at rate 1, each compared, frame by frame, with what the JVM said of its stack at that moment."""
 import collections
 import pathlib
+import re
 import struct
 import subprocess
 import time
@@ -16,6 +17,7 @@ SOURCES = ("JavaWalks.java", "JavaLines.java", "Walk0000.java")
 JAVA, METHOD, CALLS, STUB = 11, 1, 2, 1  # region; kinds of records; flag of a method
 FRAME_JAVA, CUT = 1 << 47, 1 | 2
 DEOPTIMISED_EACH_MS = 15
+MADE_UP = re.compile(r"\.\d+(?=\.[^.]*$)")  # before JDK 15 JVMTI adds a hash to the name of an anonymous class, which is in no Symbol
 WHITE_BOX = ("-XX:+UnlockDiagnosticVMOptions", "-XX:+WhiteBoxAPI")
 
 
@@ -113,7 +115,7 @@ def said_walks(path):
             block, *frames = line.rstrip("\n").split("\t")
             address, size = block.split()
             parts = (frame.rpartition(":") for frame in frames)
-            yield int(address, 16), int(size), [(name, int(number)) for name, _, number in parts]
+            yield int(address, 16), int(size), [(MADE_UP.sub("", name), int(number)) for name, _, number in parts]
 
 
 def compare(dump_path, said_path):
