@@ -6,10 +6,7 @@
 #pragma once
 
 #include "census/reach/reach.h"
-
-struct reach_thread {
-	uint64_t sp, tp;
-};
+#include "census/reach/stack_in_use.h"
 
 /* What the threads have in their registers, and the kernel of the process. */
 struct reach_stop {
