@@ -187,7 +187,6 @@ def census_by_holder_of_stacks(context):
     assert first["path"][0]["what"] == "shop::Stage" and 6000 <= first["blocks"] <= 6003, held
     assert keeper["path"][0]["what"] == "shop::Depot" and 8002 <= keeper["blocks"] <= 8010, held
     assert not [name for name in held if name.startswith(("libc.so", "malloc"))], held
-    victim.send("end")
     victim.finish_by_stdin()
 
 
