@@ -28,7 +28,7 @@
 #include "trampolines.h"
 
 #define CONTROL_MAGIC 0x4c52544e4f434d4dull /* "MMCONTRL" */
-#define CONTROL_VERSION 17u
+#define CONTROL_VERSION 18u
 
 /*
  * A patched GOT entry of the target. It is listed before it is patched, so one that is GOT_PATCHED may still hold its
@@ -217,7 +217,7 @@ int64_t memattach_control(uint64_t op, void *argument) __attribute__((visibility
 #endif
 
 _Static_assert(sizeof(struct got_entry) == 24, "entry");
-_Static_assert(sizeof(struct control_start) == 728, "control_start");
+_Static_assert(sizeof(struct control_start) == 736, "control_start");
 _Static_assert(sizeof(struct control_trampoline) == 24, "control_trampoline");
 _Static_assert(sizeof(struct code_patch) == 32, "code_patch");
 _Static_assert(sizeof(struct control_patch) == 16, "control_patch");

@@ -13,8 +13,9 @@
  * cancellation end the evaluators without a word to the state. The thread's state is found without a lock:
  *
  * - 3.12 and later keep the state that the thread works with in a word of its own, at attached_offset from the thread
- *   pointer (0: it is not known where). It is 0 while the thread has no interpreter's lock, and the right state
- *   otherwise, whichever interpreter it runs and whichever thread made the state.
+ *   pointer (0: it is not known where), above or below it as the machine has thread-local storage. It is 0 while the
+ *   thread has no interpreter's lock, and the right state otherwise, whichever interpreter it runs and whichever thread
+ *   made the state.
  * - Else through the thread-specific key of the runtime. The value belongs to the thread, is set before it runs Python
  *   and cleared before the state is freed, but for threads that outlive the interpreter. It is used only if key_address
  *   begins with a word that is not 0, the key is below PYTHON_KEYS, the value was set under the sequence number that
@@ -114,7 +115,7 @@ struct python_code_layout {
 
 struct python_layout {
 	uint32_t version;         /* as Py_Version: 0x030b02f0 is 3.11.2, 0x030bfff0 any patch level; 0: no frames */
-	uint32_t specific_offset; /* C library: from the thread pointer to its 32 addresses of blocks of keys */
+	uint32_t specific_offset; /* C library: from its description to the 32 addresses of blocks of keys */
 	uint64_t key_address;     /* process: int32 "is there a key", uint32 key (Py_tss_t in _PyRuntime), on 8 bytes */
 	uint64_t key_table;       /* C library: of an entry of each key, which begins with its sequence number */
 	uint64_t finalizing;      /* process: of a word, not 0 once the interpreter ends, before states are freed */
@@ -123,14 +124,17 @@ struct python_layout {
 	uint64_t string_type;     /* process: PyUnicode_Type */
 	uint64_t bytes_type;      /* process: PyBytes_Type */
 	struct python_frame_layout frames;
-	uint32_t leaving_offset; /* C library: 4 bytes of flags from the thread pointer on, with PYTHON_LEAVING */
+	uint32_t leaving_offset; /* C library: from its description to 4 bytes of flags, with PYTHON_LEAVING */
 	struct python_code_layout code;
 	uint32_t state_interpreter; /* headers: of the thread state, the address of its interpreter */
-	int64_t attached_offset;    /* process: below 0; 0: not known, 3.9 to 3.11 have none */
+	int64_t attached_offset;    /* process: 0: not known, 3.9 to 3.11 have none */
 	uint64_t current_state;     /* process: of a word, which state has the lock; 0: 3.12 and later */
 	uint64_t main_interpreter;  /* process: its address; 0: 3.9 to 3.11 */
+	uint32_t block_below;       /* C library: its description of a thread, which pthread_self() is the address of,
+	                               begins so far below the thread pointer */
+	uint32_t reserved_;
 };
 
 _Static_assert(sizeof(struct python_frame_layout) == 60, "a contract between memattach and the payload");
 _Static_assert(sizeof(struct python_code_layout) == 48, "a contract between memattach and the payload");
-_Static_assert(sizeof(struct python_layout) == 208, "a contract between memattach and the payload");
+_Static_assert(sizeof(struct python_layout) == 216, "a contract between memattach and the payload");

@@ -3,6 +3,11 @@
  * Prints the entry of injector/python/python_releases.c for the version of CPython whose headers it is compiled with.
  * scripts/python-releases runs it.
  */
+#ifdef MUTEX_BYTES /* as many as another machine's C library gives a mutex */
+#include <bits/pthreadtypes-arch.h>
+#undef __SIZEOF_PTHREAD_MUTEX_T
+#define __SIZEOF_PTHREAD_MUTEX_T MUTEX_BYTES
+#endif
 #define Py_BUILD_CORE 1
 #include <Python.h>
 #include <stddef.h>

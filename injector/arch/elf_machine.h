@@ -10,6 +10,7 @@
  *   RELOCATION_RELATIVE         a word that holds an address of its own module
  *   RELOCATION_TLS_MODULE       struct tls_index of a thread-local variable begins here: the number of the module
  *   RELOCATION_TLS_OFFSET       a word that holds the distance of a thread-local variable from the thread pointer
+ *   RELOCATION_TLS_DESCRIPTOR   two words: a function that returns that distance, and what it is told
  */
 #pragma once
 

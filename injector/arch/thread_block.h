@@ -5,10 +5,13 @@
  *   THREAD_BLOCK_SELF    1: glibc's is at the thread pointer, and words 0 and 2 are its own address
  *   THREAD_BLOCK_BYTES   the kernel's number of the thread is within so many bytes
  *   thread_block_at()    the address that is so far from the thread pointer
- *   MUTEX_BYTES          of glibc's pthread_mutex_t, which begins with the same members everywhere
+ *   thread_block_tls()   where a module's thread-local storage begins, from the thread pointer on, by the distance
+ * that its link map has; *fits: so many bytes have room there MUTEX_BYTES          of glibc's pthread_mutex_t, which
+ * begins with the same members everywhere
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #if defined(__x86_64__)

@@ -6,10 +6,11 @@
 
 #include "base/cleanup.h"
 #include "elf/module_file.h"
+#include "arch/thread_block.h"
 #include "arch/thread_variable.h"
 
 #define CODE_BYTES 64u
-#define DISTANCE_MAX (1 << 20) /* of thread-local storage below the thread pointer */
+#define DISTANCE_MAX (1 << 20) /* of thread-local storage from the thread pointer */
 
 /* Not all of them are there in each version. */
 static const char *const functions[] = { "PyThreadState_GetUnchecked", "_PyThreadState_UncheckedGet",
@@ -29,16 +30,28 @@ static int untold(const char *function, struct err *e)
 	return err_set(e, ENOSYS, "the code of %s does not tell where a thread's state is", function);
 }
 
-/* Is the word filled in by a relocation of that type? */
-static int relocated(const struct look *l, uint64_t address, uint32_t type, bool *is, struct err *e)
+static int find_in(const struct look *l, const struct elf_table *table, uint64_t address, uint32_t type,
+                   Elf64_Rela *found, struct err *e)
 {
 	AUTO_FREE Elf64_Rela *relas = NULL;
 	size_t count = 0;
 
-	*is = false;
-	int rc = elf_module_relocations(l->module, &l->view->memory, &l->module->rela, &relas, &count, e);
+	int rc = elf_module_relocations(l->module, &l->view->memory, table, &relas, &count, e);
 	for (size_t i = 0; i < count && rc == 0; i++)
-		*is |= ELF64_R_TYPE(relas[i].r_info) == type && l->module->bias + relas[i].r_offset == address;
+		if (ELF64_R_TYPE(relas[i].r_info) == type && l->module->bias + relas[i].r_offset == address)
+			*found = relas[i];
+	return rc;
+}
+
+/* The relocation of that type that fills in the word; *is: there is one. Linkers put descriptors with jump slots. */
+static int relocation_of(const struct look *l, uint64_t address, uint32_t type, Elf64_Rela *found, bool *is,
+                         struct err *e)
+{
+	*found = (Elf64_Rela){ 0 };
+	int rc = find_in(l, &l->module->rela, address, type, found, e);
+	if (type == RELOCATION_TLS_DESCRIPTOR)
+		rc = rc ?: find_in(l, &l->module->jmprel, address, type, found, e);
+	*is = found->r_info != 0;
 	return rc;
 }
 
@@ -55,6 +68,7 @@ static int find_block(const struct look *l, struct block *b, struct err *e)
 	const struct elf_module *m = l->module;
 	const Elf64_Phdr *tls = NULL;
 	uint64_t distance;
+	bool fits;
 
 	for (size_t i = 0; i < m->phdr_count; i++)
 		if (m->phdrs[i].p_type == PT_TLS)
@@ -68,10 +82,10 @@ static int find_block(const struct look *l, struct block *b, struct err *e)
 	int rc = target_read_batch(&l->view->memory, pieces, sizeof pieces / sizeof pieces[0], e);
 	if (rc)
 		return rc;
-	/* 0 and -1 are glibc's words for a module without a fixed place. */
-	if (b->number == 0 || distance == 0 || distance > DISTANCE_MAX || tls->p_memsz > distance)
+	b->start = thread_block_tls(distance, tls->p_memsz, &fits);
+	/* 0, -1 and -2 are glibc's words for a module without a fixed place. */
+	if (b->number == 0 || distance == 0 || distance > DISTANCE_MAX || !fits)
 		return err_set(e, ENOSYS, "its thread-local storage is not in the same place in each thread");
-	b->start = -(int64_t)distance;
 	b->bytes = tls->p_memsz;
 	return 0;
 }
@@ -80,18 +94,29 @@ static int find_block(const struct look *l, struct block *b, struct err *e)
 static int base_of(const struct look *l, const struct thread_variable *v, const struct block *b, uint64_t *base,
                    bool *right, struct err *e)
 {
+	static const uint32_t types[] = { [THREAD_VARIABLE_WORD] = RELOCATION_TLS_OFFSET,
+		                          [THREAD_VARIABLE_INDEX] = RELOCATION_TLS_MODULE,
+		                          [THREAD_VARIABLE_DESCRIPTOR] = RELOCATION_TLS_DESCRIPTOR };
+	const bool one = v->kind == THREAD_VARIABLE_WORD;
 	uint64_t words[2] = { 0 };
-	int rc = 0;
+	Elf64_Rela by;
 
 	*right = true;
 	*base = 0;
 	if (v->kind == THREAD_VARIABLE_OFFSET)
 		return 0;
-	bool index = v->kind == THREAD_VARIABLE_INDEX;
-	rc = relocated(l, v->address, index ? RELOCATION_TLS_MODULE : RELOCATION_TLS_OFFSET, right, e);
-	rc = rc ?: target_read(&l->view->memory, v->address, words, index ? 16 : 8, e);
-	*base = index ? (uint64_t)b->start + words[1] : words[0];
-	*right &= !index || words[0] == b->number;
+	int rc = relocation_of(l, v->address, types[v->kind], &by, right, e);
+	rc = rc ?: target_read(&l->view->memory, v->address, words, one ? 8 : 16, e);
+	if (v->kind == THREAD_VARIABLE_INDEX) {
+		*base = (uint64_t)b->start + words[1];
+		*right &= words[0] == b->number;
+	} else if (v->kind == THREAD_VARIABLE_DESCRIPTOR) {
+		/* In static storage; else the second word leads to what the function needs. */
+		*base = words[1];
+		*right &= ELF64_R_SYM(by.r_info) == 0 && words[1] == (uint64_t)b->start + (uint64_t)by.r_addend;
+	} else {
+		*base = words[0];
+	}
 	return rc;
 }
 
@@ -158,7 +183,8 @@ int python_attached_find(int64_t *offset, const struct python_view *v, const str
 	return rc;
 }
 
-int python_attached_value(const struct python_view *v, int64_t offset, uint64_t thread, uint64_t *state, struct err *e)
+int python_attached_value(const struct python_view *v, const struct python_specific *s, int64_t offset, uint64_t thread,
+                          uint64_t *state, struct err *e)
 {
-	return target_read_u64(&v->memory, thread + (uint64_t)offset, state, e);
+	return target_read_u64(&v->memory, thread + s->block_below + (uint64_t)offset, state, e);
 }

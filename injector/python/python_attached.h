@@ -16,12 +16,12 @@
 #define PYTHON_ATTACHED_SINCE 12u /* minor version */
 
 /*
- * *offset: from the thread pointer, always below it. -ENOSYS: this version has none, or it cannot be told where it is.
+ * *offset: from the thread pointer, never 0. -ENOSYS: this version has none, or it cannot be told where it is.
  * m: the interpreter, loaded when the program was started.
  */
 int python_attached_find(int64_t *offset, const struct python_view *v, const struct elf_module *m,
                          const struct maps *maps, const struct python_specific *s, struct err *e) WARN_UNUSED;
 
 /* What it holds for a thread. */
-int python_attached_value(const struct python_view *v, int64_t offset, uint64_t thread, uint64_t *state,
-                          struct err *e) WARN_UNUSED;
+int python_attached_value(const struct python_view *v, const struct python_specific *s, int64_t offset, uint64_t thread,
+                          uint64_t *state, struct err *e) WARN_UNUSED;

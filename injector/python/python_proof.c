@@ -73,14 +73,6 @@ static bool is_listed(struct prover *pr, uint64_t state)
 	return false;
 }
 
-/* Is there a thread's control block? */
-static bool is_thread(struct prover *pr, uint64_t thread)
-{
-	uint64_t self;
-
-	return target_read_u64(&pr->view.memory, thread, &self, ERR_IGNORED) == 0 && self == thread;
-}
-
 /*
  * Has its thread ended, and left the state behind? After pthread_exit below Python frames, or without
  * PyGILState_Release, nobody frees it, and what it leads to on the thread's stack is gone.
@@ -91,7 +83,7 @@ static bool is_left_behind(struct prover *pr, const struct python_state *state)
 
 	if (python_specific_find(&s, pr->view.modules, pr->maps, &pr->view.memory, ERR_IGNORED))
 		return false;
-	if (!is_thread(pr, state->thread))
+	if (!python_specific_is_thread(&pr->view, &s, state->thread))
 		return budget_check(pr->view.memory.budget, ERR_IGNORED) == 0;
 	int32_t tid = python_specific_tid(&pr->view, &s, state->thread);
 	return tid <= 0 || (state->native && tid != (int32_t)state->native);
@@ -214,14 +206,14 @@ static bool may_work_with(const struct prover *pr, const struct python_thread *t
 }
 
 /* The state that a state's thread works with; NULL: none, or the thread has ended. */
-static int attached_state(struct prover *pr, const struct python_thread *t, struct python_thread **attached,
-                          struct err *e)
+static int attached_state(struct prover *pr, const struct python_specific *s, const struct python_thread *t,
+                          struct python_thread **attached, struct err *e)
 {
 	const uint64_t thread = t->state.thread;
 	uint64_t address = 0;
 
 	for (unsigned look = 0;; look++) {
-		int rc = python_attached_value(&pr->view, pr->attached_offset, thread, &address, e);
+		int rc = python_attached_value(&pr->view, s, pr->attached_offset, thread, &address, e);
 		*attached = rc == 0 && address ? state_at(pr->p, address) : NULL;
 		if (python_is_of_objects(rc))
 			return 0;
@@ -249,7 +241,8 @@ static void prove_attached(struct prover *pr, const struct maps *maps, const str
 		struct python_thread *t = &p->threads[i], *attached = NULL;
 		int32_t tid = python_specific_tid(&pr->view, s, t->state.thread);
 
-		rc = is_thread(pr, t->state.thread) ? attached_state(pr, t, &attached, &e) : 0;
+		rc = python_specific_is_thread(&pr->view, s, t->state.thread) ? attached_state(pr, s, t, &attached, &e)
+		                                                              : 0;
 		if (!attached)
 			continue;
 		p->attached += !attached->attached;
@@ -311,6 +304,7 @@ static void fill_in_layout(const struct prover *pr, const struct python_specific
 		.attached_offset = pr->attached_offset,
 		.current_state = has_current ? pr->view.runtime + r->runtime_current : 0,
 		.main_interpreter = has_current ? 0 : pr->main_interpreter,
+		.block_below = s->block_below,
 	};
 }
 

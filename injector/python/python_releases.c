@@ -15,6 +15,10 @@
 
 #include <stddef.h>
 
+#include "arch/thread_block.h"
+
+#define MORE (MUTEX_BYTES - 40) /* of a mutex, than x86-64 has */
+
 /* clang-format off */
 static const struct python_release releases[] = {
 	{
@@ -26,15 +30,15 @@ static const struct python_release releases[] = {
 			.instruction = PYTHON_LAST_BYTES, .frame_owner = PYTHON_ABSENT, .frame_entry = PYTHON_ABSENT,
 			.owner_without_code = UINT8_MAX,
 		},
-		.runtime_interpreters = 32, .runtime_main = 40, .runtime_finalizing = 16, .runtime_key = 584,
-		.runtime_current = 568, .interpreter_id = 24, .interpreter_next = 0, .interpreter_threads = 8,
-		.interpreter_sys = 872, .state_previous = 0, .state_next = 8, .state_interpreter = 16,
-		.state_native = PYTHON_ABSENT, .code_filename = 104, .code_name = 112, .code_first_line = 40,
-		.code_bytes = 176, .code_qualname = PYTHON_ABSENT, .code_lines = 120, .lines = DUMP_LINES_LNOTAB,
-		.string_length = 16, .string_state = 32, .string_kind = 0x1c, .string_compact = 0x20,
-		.string_ascii = 0x40, .string_ascii_data = 48, .string_wide_data = 72, .dict_keys = 32,
-		.dict_values = 40, .keys_slots = 8, .keys_index_log2 = PYTHON_ABSENT, .keys_kind = PYTHON_ABSENT,
-		.keys_entry_count = 32, .keys_index = 40,
+		.runtime_interpreters = 32, .runtime_main = 40, .runtime_finalizing = 16, .runtime_key = 584 + 2 * MORE,
+		.runtime_current = 568 + 2 * MORE, .interpreter_id = 24, .interpreter_next = 0,
+		.interpreter_threads = 8, .interpreter_sys = 872, .state_previous = 0, .state_next = 8,
+		.state_interpreter = 16, .state_native = PYTHON_ABSENT, .code_filename = 104, .code_name = 112,
+		.code_first_line = 40, .code_bytes = 176, .code_qualname = PYTHON_ABSENT, .code_lines = 120,
+		.lines = DUMP_LINES_LNOTAB, .string_length = 16, .string_state = 32, .string_kind = 0x1c,
+		.string_compact = 0x20, .string_ascii = 0x40, .string_ascii_data = 48, .string_wide_data = 72,
+		.dict_keys = 32, .dict_values = 40, .keys_slots = 8, .keys_index_log2 = PYTHON_ABSENT,
+		.keys_kind = PYTHON_ABSENT, .keys_entry_count = 32, .keys_index = 40,
 		.dict_entries = {
 			{ .kind = 0, .bytes = 24, .key = 8, .value = 16 },
 		},
@@ -49,15 +53,15 @@ static const struct python_release releases[] = {
 			.instruction = PYTHON_LAST_UNITS, .frame_owner = PYTHON_ABSENT, .frame_entry = PYTHON_ABSENT,
 			.owner_without_code = UINT8_MAX,
 		},
-		.runtime_interpreters = 32, .runtime_main = 40, .runtime_finalizing = 16, .runtime_key = 584,
-		.runtime_current = 568, .interpreter_id = 24, .interpreter_next = 0, .interpreter_threads = 8,
-		.interpreter_sys = 872, .state_previous = 0, .state_next = 8, .state_interpreter = 16,
-		.state_native = PYTHON_ABSENT, .code_filename = 104, .code_name = 112, .code_first_line = 40,
-		.code_bytes = 176, .code_qualname = PYTHON_ABSENT, .code_lines = 120, .lines = DUMP_LINES_LINETABLE,
-		.string_length = 16, .string_state = 32, .string_kind = 0x1c, .string_compact = 0x20,
-		.string_ascii = 0x40, .string_ascii_data = 48, .string_wide_data = 72, .dict_keys = 32,
-		.dict_values = 40, .keys_slots = 8, .keys_index_log2 = PYTHON_ABSENT, .keys_kind = PYTHON_ABSENT,
-		.keys_entry_count = 32, .keys_index = 40,
+		.runtime_interpreters = 32, .runtime_main = 40, .runtime_finalizing = 16, .runtime_key = 584 + 2 * MORE,
+		.runtime_current = 568 + 2 * MORE, .interpreter_id = 24, .interpreter_next = 0,
+		.interpreter_threads = 8, .interpreter_sys = 872, .state_previous = 0, .state_next = 8,
+		.state_interpreter = 16, .state_native = PYTHON_ABSENT, .code_filename = 104, .code_name = 112,
+		.code_first_line = 40, .code_bytes = 176, .code_qualname = PYTHON_ABSENT, .code_lines = 120,
+		.lines = DUMP_LINES_LINETABLE, .string_length = 16, .string_state = 32, .string_kind = 0x1c,
+		.string_compact = 0x20, .string_ascii = 0x40, .string_ascii_data = 48, .string_wide_data = 72,
+		.dict_keys = 32, .dict_values = 40, .keys_slots = 8, .keys_index_log2 = PYTHON_ABSENT,
+		.keys_kind = PYTHON_ABSENT, .keys_entry_count = 32, .keys_index = 40,
 		.dict_entries = {
 			{ .kind = 0, .bytes = 24, .key = 8, .value = 16 },
 		},
@@ -71,15 +75,15 @@ static const struct python_release releases[] = {
 			.cframe_frame = 8, .frame_code = 32, .frame_instruction = 56, .instruction = PYTHON_BEFORE_NEXT,
 			.frame_owner = 69, .owner_generator = 1, .frame_entry = 68, .owner_without_code = UINT8_MAX,
 		},
-		.runtime_interpreters = 40, .runtime_main = 48, .runtime_finalizing = 24, .runtime_key = 592,
-		.runtime_current = 576, .interpreter_id = 48, .interpreter_next = 0, .interpreter_threads = 16,
-		.interpreter_sys = 904, .state_previous = 0, .state_next = 8, .state_interpreter = 16,
-		.state_native = 160, .code_filename = 112, .code_name = 120, .code_first_line = 72, .code_bytes = 184,
-		.code_qualname = 128, .code_lines = 136, .lines = DUMP_LINES_LOCATIONS, .string_length = 16,
-		.string_state = 32, .string_kind = 0x1c, .string_compact = 0x20, .string_ascii = 0x40,
-		.string_ascii_data = 48, .string_wide_data = 72, .dict_keys = 32, .dict_values = 40,
-		.keys_slots = PYTHON_ABSENT, .keys_index_log2 = 9, .keys_kind = 10, .keys_entry_count = 24,
-		.keys_index = 32,
+		.runtime_interpreters = 40, .runtime_main = 48, .runtime_finalizing = 24, .runtime_key = 592 + 2 * MORE,
+		.runtime_current = 576 + 2 * MORE, .interpreter_id = 48, .interpreter_next = 0,
+		.interpreter_threads = 16, .interpreter_sys = 904, .state_previous = 0, .state_next = 8,
+		.state_interpreter = 16, .state_native = 160, .code_filename = 112, .code_name = 120,
+		.code_first_line = 72, .code_bytes = 184, .code_qualname = 128, .code_lines = 136,
+		.lines = DUMP_LINES_LOCATIONS, .string_length = 16, .string_state = 32, .string_kind = 0x1c,
+		.string_compact = 0x20, .string_ascii = 0x40, .string_ascii_data = 48, .string_wide_data = 72,
+		.dict_keys = 32, .dict_values = 40, .keys_slots = PYTHON_ABSENT, .keys_index_log2 = 9, .keys_kind = 10,
+		.keys_entry_count = 24, .keys_index = 32,
 		.dict_entries = {
 			{ .kind = 0, .bytes = 24, .key = 8, .value = 16 },
 			{ .kind = 1, .bytes = 16, .key = 0, .value = 8 },

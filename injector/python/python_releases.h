@@ -3,7 +3,8 @@
  * Where CPython's structures have their members, for each minor version whose release builds are known. The table is
  * made from CPython's headers by scripts/python-releases; nothing in it is written by hand.
  *
- * The offsets are those of release builds for x86-64 Linux. Between the patch levels of a minor version they have been
+ * The offsets are those of release builds for Linux on x86-64; on other machines those that have mutexes in front are
+ * greater. Between the patch levels of a minor version they have been
  * the same in all headers that were compared, but CPython does not promise that, and other builds differ. So they are
  * used only after a proof (python_proof.h); 3.13 and later also describe themselves, and must agree (python_version.h).
  */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "elf/module_file.h"
+#include "arch/thread_block.h"
 
 #define LIBPTHREAD "libpthread"
 #define OFFSET_MAX 0x10000u /* of a control block */
@@ -24,6 +25,10 @@ enum wanted {
 	TABLE,
 	ENTRY_SEQUENCE,
 	ENTRY_BYTES, /* one word */
+	BLOCK_BYTES, /* one word */
+	LIST,
+	LIST_NEXT,
+	LIST_PREVIOUS,
 	NEEDED,
 	LINK_NUMBER = NEEDED, /* these may be missing */
 	LINK_DISTANCE,
@@ -40,6 +45,10 @@ static const char *const names[WANTED] = {
 	[TABLE] = "_thread_db___pthread_keys",
 	[ENTRY_SEQUENCE] = "_thread_db_pthread_key_struct_seq",
 	[ENTRY_BYTES] = "_thread_db_sizeof_pthread_key_struct",
+	[BLOCK_BYTES] = "_thread_db_sizeof_pthread",
+	[LIST] = "_thread_db_pthread_list",
+	[LIST_NEXT] = "_thread_db_list_t_next",
+	[LIST_PREVIOUS] = "_thread_db_list_t_prev",
 	[LINK_NUMBER] = "_thread_db_link_map_l_tls_modid",
 	[LINK_DISTANCE] = "_thread_db_link_map_l_tls_offset",
 };
@@ -102,8 +111,8 @@ int python_specific_find(struct python_specific *s, const struct modules *module
                          const struct target_memory *tm, struct err *e)
 {
 	uint64_t places[WANTED] = { 0 };
-	struct member specific, tid, leaving, value, table, sequence;
-	uint32_t key_bytes, entry_bytes;
+	struct member specific, tid, leaving, value, table, sequence, list, next, previous;
+	uint32_t key_bytes, entry_bytes, block_bytes;
 
 	if (!find_all(places, modules, maps, tm)) {
 		int rc = budget_check(tm->budget, e);
@@ -118,6 +127,10 @@ int python_specific_find(struct python_specific *s, const struct modules *module
 		{ places[TABLE], sizeof table, &table },
 		{ places[ENTRY_SEQUENCE], sizeof sequence, &sequence },
 		{ places[ENTRY_BYTES], sizeof entry_bytes, &entry_bytes },
+		{ places[BLOCK_BYTES], sizeof block_bytes, &block_bytes },
+		{ places[LIST], sizeof list, &list },
+		{ places[LIST_NEXT], sizeof next, &next },
+		{ places[LIST_PREVIOUS], sizeof previous, &previous },
 	};
 	int rc = target_read_batch(tm, pieces, sizeof pieces / sizeof pieces[0], e);
 	if (rc)
@@ -126,16 +139,33 @@ int python_specific_find(struct python_specific *s, const struct modules *module
 	    specific.offset > OFFSET_MAX || tid.bits != 32 || tid.offset > OFFSET_MAX || leaving.bits != 32 ||
 	    leaving.count != 1 || leaving.offset > OFFSET_MAX || value.offset != PYTHON_KEY_VALUE ||
 	    key_bytes != PYTHON_KEY_BYTES || table.bits != PYTHON_KEY_ENTRY * 8 || table.count != PYTHON_KEYS ||
-	    entry_bytes != PYTHON_KEY_ENTRY || sequence.bits != 64 || sequence.offset != 0 ||
+	    entry_bytes != PYTHON_KEY_ENTRY || sequence.bits != 64 || sequence.offset != 0 || block_bytes % 16 ||
+	    block_bytes > OFFSET_MAX || list.offset > OFFSET_MAX || next.offset != 0 || previous.offset > OFFSET_MAX ||
 	    !is_table(modules, places[KEY_TABLE]))
 		return err_set(e, ENOSYS, "its C library keeps a thread's own values in a way that is not known");
-	*s = (struct python_specific){ .offset = specific.offset,
+	*s = (struct python_specific){ .block_below = THREAD_BLOCK_SELF ? 0 : block_bytes,
+		                       .offset = specific.offset,
 		                       .tid_offset = tid.offset,
 		                       .leaving_offset = leaving.offset,
+		                       .list_offset = list.offset,
+		                       .list_previous = previous.offset,
 		                       .link_number = link_word(tm, places[LINK_NUMBER]),
 		                       .link_distance = link_word(tm, places[LINK_DISTANCE]),
 		                       .key_table = places[KEY_TABLE] };
 	return 0;
+}
+
+/* It names itself, or it is a node of the list of all. */
+bool python_specific_is_thread(const struct python_view *v, const struct python_specific *s, uint64_t thread)
+{
+	const uint64_t node = THREAD_BLOCK_SELF ? thread : thread + s->list_offset;
+	uint64_t word, back = 0;
+
+	if (target_read_u64(&v->memory, node, &word, ERR_IGNORED))
+		return false;
+	if (THREAD_BLOCK_SELF)
+		return word == thread;
+	return target_read_u64(&v->memory, word + s->list_previous, &back, ERR_IGNORED) == 0 && back == node;
 }
 
 int python_specific_value(const struct python_view *v, const struct python_specific *s, uint64_t thread,
@@ -149,14 +179,13 @@ int python_specific_value(const struct python_view *v, const struct python_speci
 		uint64_t sequence;
 		uint64_t value;
 	} own = { 0 };
-	uint64_t self, block, sequence;
+	uint64_t block, sequence;
 
 	_Static_assert(sizeof own == PYTHON_KEY_BYTES && sizeof own.sequence == PYTHON_KEY_VALUE, "as glibc keeps it");
 	int rc = target_read(&v->memory, v->runtime + v->release->runtime_key, &key, sizeof key, e);
 	if (rc == 0 && (key.exists != 1 || key.number >= PYTHON_KEYS))
 		rc = err_set(e, EINVAL, "it has no key for a thread's own state");
-	rc = rc ?: target_read_u64(&v->memory, thread, &self, e);
-	if (rc == 0 && self != thread)
+	if (rc == 0 && !python_specific_is_thread(v, s, thread))
 		rc = err_set(e, EINVAL, "0x%" PRIx64 " is no thread's control block", thread);
 	rc = rc ?: target_read_u64(&v->memory, thread + s->offset + key.number / PYTHON_BLOCK_KEYS * 8ull, &block, e);
 	rc = rc ?: target_read_u64(&v->memory, s->key_table + (uint64_t)key.number * PYTHON_KEY_ENTRY, &sequence, e);

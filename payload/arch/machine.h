@@ -15,6 +15,7 @@
  *   ARCH_RETURN_BELOW()   how far below the CFA the return address is, by such a rule, where the frame pointer is saved
  *                         that far below
  *   arch_code_address()   the address of code that a word holds, which may be signed
+ *   ARCH_ADDRESS_END      where the addresses of programs end, unless they ask for higher ones
  *   ARCH_CONTROL_BELOW    1: the C library's description of a thread ends at the thread pointer; 0: it begins there
  *   ARCH_TID()            where the thread's number is, so far from the thread pointer
  *   arch_syscall()        makes a system call of up to six arguments; what it returns, -errno on failure. No errno

@@ -5,13 +5,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PYTHON_LOWEST 0x10000u             /* below it nothing is mapped (vm.mmap_min_addr) */
-#define PYTHON_HIGHEST 0x00007ffffffff000u /* user addresses end here */
+#include "arch/machine.h"
+
+#define PYTHON_LOWEST 0x10000u /* below it nothing is mapped (vm.mmap_min_addr) */
 
 /* May it be the address of an object? */
 static inline bool python_is_address(uint64_t address)
 {
-	return address % 8 == 0 && address >= PYTHON_LOWEST && address < PYTHON_HIGHEST;
+	return address % 8 == 0 && address >= PYTHON_LOWEST && address < ARCH_ADDRESS_END;
 }
 
 static inline uint64_t python_word(uint64_t address, uint32_t offset)

@@ -12,30 +12,31 @@
 
 /* The state that the key leads to, 0: none that names this thread. The key and whether there is one are read at once.
  */
-static uint64_t state_of_key(const struct python_layout *l, uint64_t thread_pointer)
+static uint64_t state_of_key(const struct python_layout *l, uint64_t thread)
 {
 	uint64_t word = python_word(l->key_address, 0), key = word >> 32;
 
 	if ((uint32_t)word == 0 || key >= PYTHON_KEYS)
 		return 0;
-	uint64_t block = python_word(thread_pointer + key / PYTHON_BLOCK_KEYS * 8, l->specific_offset);
+	uint64_t block = python_word(thread + key / PYTHON_BLOCK_KEYS * 8, l->specific_offset);
 	if (!python_is_address(block))
 		return 0;
 	block += key % PYTHON_BLOCK_KEYS * PYTHON_KEY_BYTES;
 	uint64_t state = python_word(block, PYTHON_KEY_VALUE);
 	if (python_word(block, 0) != python_word(l->key_table + key * PYTHON_KEY_ENTRY, 0))
 		return 0;
-	return python_is_address(state) && python_word(state, l->frames.state_thread) == thread_pointer ? state : 0;
+	return python_is_address(state) && python_word(state, l->frames.state_thread) == thread ? state : 0;
 }
 
 /* The state of the thread, 0: none. */
 static uint64_t own_state(const struct python_layout *l, uint64_t thread_pointer)
 {
-	if (python_word(l->finalizing, 0) != 0 ||
-	    (uint32_t)python_int(thread_pointer, l->leaving_offset) & PYTHON_LEAVING)
+	const uint64_t thread = thread_pointer - l->block_below;
+
+	if (python_word(l->finalizing, 0) != 0 || (uint32_t)python_int(thread, l->leaving_offset) & PYTHON_LEAVING)
 		return 0;
 	uint64_t attached = l->attached_offset ? python_word(thread_pointer + (uint64_t)l->attached_offset, 0) : 0;
-	return python_is_address(attached) ? attached : state_of_key(l, thread_pointer);
+	return python_is_address(attached) ? attached : state_of_key(l, thread);
 }
 
 static enum python_missing missing_of(const struct python_layout *l, uint64_t state)

@@ -27,7 +27,8 @@ ELSEWHERE = ("known_heap_exact", "known_heap_64k", "idle_sleeper_is_as_before", 
              "stopped_target_stays_stopped", "alloc_loop_now", "alloc_loop_lazy", "alloc_loop_signed", "alloc_loop_exact",
              "thread_churn", "fork_storm", "signals", "dlopen_storm", "cxx_exceptions", "entry_cycles_thread_churn",
              "entry_cycles_fork_storm", "entry_cycles_cxx_exceptions", "cycles_alloc_loop", "cycles_sleeper",
-             "redis_under_load", "redis_idle", "nginx_under_load", "python3_malloc", "memattach_killed_then_detach", "ctrl_c", "target_killed",
+             "redis_under_load", "redis_idle", "nginx_under_load", "python3_malloc", "python_lines_have_made_their_blocks",
+             "doctor_shows_python_stacks", "memattach_killed_then_detach", "ctrl_c", "target_killed",
              "killed_at_random_epoll", "killed_at_random_nanosleep", "killed_at_random_storm",
              "second_session_is_refused", "recording_stops_when_the_lease_runs_out")
 # Runs again with a sanitized memattach (label middle_sanitized); it needs the program alloc_loop.

@@ -20,6 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "arch/machine.h"
 #include "python/code_object.h"
 #include "dump_format.h"
 #include "python/python_releases.h"
@@ -53,12 +54,11 @@ static void read_code(uint32_t count)
 
 static __attribute__((noinline)) void walk(void)
 {
-	uint64_t thread_pointer;
+	const uint64_t thread_pointer = arch_thread_pointer();
 	uint32_t count;
 
 	if (trouble)
 		return;
-	__asm__("mov %%fs:0, %0" : "=r"(thread_pointer));
 	enum python_walk_end end = python_walk(&layout, thread_pointer, found, ROOM, &count);
 	read_code(count);
 	atomic_fetch_add_explicit(&walks, 1, memory_order_relaxed);
@@ -72,11 +72,10 @@ __attribute__((visibility("default"))) int python_walks_here(uint64_t *codes, in
                                                              unsigned times);
 int python_walks_here(uint64_t *codes, int32_t *offsets, unsigned room, unsigned times)
 {
-	uint64_t thread_pointer;
+	const uint64_t thread_pointer = arch_thread_pointer();
 	uint32_t count = 0;
 	enum python_walk_end end = PYTHON_WALK_LOST;
 
-	__asm__("mov %%fs:0, %0" : "=r"(thread_pointer));
 	if (trouble)
 		return -1;
 	for (unsigned i = 0; i < times; i++)
@@ -112,7 +111,7 @@ static int64_t attached_offset(void)
 	uint64_t (*place)(void) = dlsym(RTLD_DEFAULT, "_Py_GetThreadLocal_Addr");
 	const char *offset = getenv("PYTHON_WALKS_ATTACHED");
 
-	return place ? (int64_t)(place() - (uint64_t)pthread_self()) : offset ? atoi(offset) : 0;
+	return place ? (int64_t)(place() - arch_thread_pointer()) : offset ? atoi(offset) : 0;
 }
 
 /* Of the C library's table of keys: exported as the members are; else PYTHON_WALKS_KEYS may say how far it is from the
@@ -135,6 +134,7 @@ static const char *prepare(void)
 	void *libc = dlopen("libc.so.6", RTLD_NOW), *threads = dlopen("libpthread.so.0", RTLD_NOW);
 	uint32_t *member = libc ? dlvsym(libc, "_thread_db_pthread_specific", "GLIBC_PRIVATE") : NULL;
 	uint32_t *flags = libc ? dlvsym(libc, "_thread_db_pthread_cancelhandling", "GLIBC_PRIVATE") : NULL;
+	uint32_t *below = libc ? dlvsym(libc, "_thread_db_sizeof_pthread", "GLIBC_PRIVATE") : NULL;
 	char *offset = getenv("PYTHON_WALKS_SPECIFIC"), *flags_offset = getenv("PYTHON_WALKS_LEAVING");
 	unsigned minor;
 
@@ -162,6 +162,7 @@ static const char *prepare(void)
 		.attached_offset = attached_offset(),
 		.current_state = r->runtime_current != PYTHON_ABSENT ? (uint64_t)(uintptr_t)runtime + r->runtime_current
 		                                                     : 0,
+		.block_below = ARCH_CONTROL_BELOW && below ? *below : 0,
 	};
 	return NULL;
 }

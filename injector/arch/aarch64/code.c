@@ -1,69 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Instructions are words at multiples of four. An address is made by two of them: adrp makes that of a page, add or the
- * distance of a load the rest. They are followed in the order in which they stand, until the register is changed.
- */
 #include "arch/code.h"
 
 #include <sys/syscall.h>
 
-#include "arch/aarch64/words.h"
+#include "arch/aarch64/made.h"
 
-#define REGISTERS 32u
 #define NEAR_BYTES 128
-
-/* Which registers hold an address that the code has made. */
-struct made {
-	uint64_t address[REGISTERS];
-	uint32_t known; /* a bit for each */
-};
-
-static void make(struct made *m, unsigned number, uint64_t address)
-{
-	m->address[number] = address;
-	m->known |= 1u << number;
-}
-
-/* What an instruction refers to by an address that the code has made; *whole: that address itself. */
-static bool look(const struct made *m, uint32_t word, uint64_t address, uint64_t *place, bool *whole)
-{
-	struct word_access access;
-	uint64_t number;
-	bool page;
-
-	*whole = true;
-	if (word_makes_address(word, address, &page, place))
-		return !page;
-	const bool known = m->known >> word_from(word) & 1;
-	if (known && word_adds(word, &number)) {
-		*place = m->address[word_from(word)] + number;
-		return true;
-	}
-	*whole = false;
-	if (word_loads_near(word, address, place))
-		return true;
-	if (!known || !word_accesses(word, &access))
-		return false;
-	*place = m->address[word_from(word)] + (uint64_t)access.distance;
-	return true;
-}
-
-/* The same, and what the registers hold then. */
-static bool refers(struct made *m, uint32_t word, uint64_t address, uint64_t *place, bool *whole)
-{
-	const bool found = look(m, word, address, place, whole);
-	bool page;
-	uint64_t made;
-
-	for (uint32_t left = m->known; left; left &= left - 1)
-		if (word_changes(word, (unsigned)__builtin_ctz(left)))
-			m->known &= ~(left & -left);
-	if (word_makes_address(word, address, &page, &made))
-		make(m, word_to(word), made);
-	else if (found && *whole)
-		make(m, word_to(word), *place);
-	return found;
-}
 
 void code_references(const uint8_t *code, size_t bytes, uint64_t address, bool absolute, code_reference_fn fn,
                      void *context)
@@ -83,7 +25,7 @@ void code_references(const uint8_t *code, size_t bytes, uint64_t address, bool a
 			   : to - here + NEAR_BYTES < 2ull * NEAR_BYTES ? REFERENCE_NEAR_JUMP
 			                                                : REFERENCE_JUMP,
 			   to);
-		else if (refers(&made, word, here, &to, &whole))
+		else if (made_refers(&made, word, here, &to, &whole))
 			fn(context, REFERENCE_DATA, to);
 	}
 }
@@ -219,7 +161,7 @@ void code_distances(const uint8_t *code, size_t bytes, uint64_t address, const s
 		if (word_branch(word, address + at, &to)) {
 			if (to - wanted->start <= span)
 				fn(context, DISTANCE_BRANCH, at, to);
-		} else if (refers(&made, word, address + at, &to, &whole) && to - wanted->start <= span) {
+		} else if (made_refers(&made, word, address + at, &to, &whole) && to - wanted->start <= span) {
 			fn(context, whole ? DISTANCE_ADDRESS : DISTANCE_OTHER, at, to);
 		}
 	}

@@ -1,23 +1,70 @@
 /* SPDX-License-Identifier: MIT */
 #include "arch/word_references.h"
 
-#include "arch/code.h"
+#include "arch/aarch64/made.h"
 
-static void note(void *context, enum reference_kind kind, uint64_t destination)
+#define CALL_KEEPS 0xfff80000u /* x19 and higher */
+
+/* Registers whose address was read from a word of data: what is read there is no address to go on with. */
+struct follower {
+	struct made made;
+	uint32_t read;
+};
+
+static void add(struct word_references *r, uint64_t place)
 {
-	struct word_references *r = context;
-
-	if (kind == REFERENCE_DATA && !word_references_has(r, destination) && r->count < WORD_REFERENCES_MAX)
-		r->list[r->count++] = destination;
+	if (!word_references_has(r, place) && r->count < WORD_REFERENCES_MAX)
+		r->list[r->count++] = place;
 }
 
-/* What is behind a word that is loaded is not followed. */
+/* Whole general registers that a load or store is about, 0: it is none. */
+static unsigned words_of(uint32_t word, bool *loads)
+{
+	const bool pair = word_is_pair(word);
+	struct word_access access;
+
+	if (!word_accesses(word, &access) || access.vector || access.bytes != (pair ? 16 : 8))
+		return 0;
+	*loads = access.loads;
+	return pair ? 2 : 1;
+}
+
+static void step(struct follower *f, struct word_references *r, uint32_t word, uint64_t here, word_read_fn read,
+                 void *context)
+{
+	const uint32_t to = 1u << word_to(word);
+	const bool from_read = f->read >> word_from(word) & 1;
+	uint64_t place, number, value;
+	bool whole, loads = false;
+
+	const bool found = made_refers(&f->made, word, here, &place, &whole);
+	const unsigned words = found && !whole ? words_of(word, &loads) : 0;
+	for (unsigned i = 0; i < words; i++)
+		add(r, place + i * sizeof value);
+	if (whole)
+		f->read = from_read && word_adds(word, &number) ? f->read | to : f->read & ~to;
+	else if (words == 1 && loads && !from_read && read(context, place, &value)) {
+		made_put(&f->made, word_to(word), value);
+		f->read |= to;
+	}
+}
+
 void word_references_find(struct word_references *r, const uint8_t *code, size_t bytes, uint64_t address,
                           word_read_fn read, void *context)
 {
-	(void)read, (void)context;
+	struct follower f = { 0 };
+
 	r->count = 0;
-	code_references(code, bytes, address, false, note, r);
+	for (size_t at = 0; at + WORD_BYTES <= bytes; at += WORD_BYTES) {
+		const uint32_t word = word_at(code + at);
+		unsigned what;
+		bool calls;
+
+		step(&f, r, word, address + at, read, context);
+		if ((word_is_jump(word, &calls) && calls) || (word_is_indirect(word, &what) && what == 1))
+			f.made.known &= CALL_KEEPS;
+		f.read &= f.made.known;
+	}
 }
 
 bool word_references_has(const struct word_references *r, uint64_t address)

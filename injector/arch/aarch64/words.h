@@ -112,6 +112,12 @@ static inline bool word_loads_near(uint32_t word, uint64_t address, uint64_t *pl
 	return (word & 0x3b000000) == 0x18000000;
 }
 
+/* ldp, stp, of general registers or others */
+static inline bool word_is_pair(uint32_t word)
+{
+	return (word & 0x3a000000) == 0x28000000;
+}
+
 /* A load or store at a number from the register word_from(): how far, and how many bytes it may be. */
 struct word_access {
 	int64_t distance;
@@ -137,7 +143,7 @@ static inline bool word_accesses(uint32_t word, struct word_access *access)
 		access->loads = (word >> 22 & 3) != 0;
 		return true;
 	}
-	if ((word & 0x3a000000) == 0x28000000) {
+	if (word_is_pair(word)) {
 		scale = vector ? 2 + scale : 2 + (scale >> 1);
 		access->bytes = 2u << scale;
 		access->distance = word_signed(word, 15, 21) * (1 << scale);
@@ -153,7 +159,7 @@ static inline bool word_changes(uint32_t word, unsigned number)
 	struct word_access access;
 
 	if (word_accesses(word, &access)) {
-		const bool pair = (word & 0x3a000000) == 0x28000000;
+		const bool pair = word_is_pair(word);
 		/* Before or after the access the base is moved. */
 		const bool moves = pair ? word >> 23 & 1 : !(word >> 24 & 1) && word >> 10 & 1;
 		if (moves && word_from(word) == number)

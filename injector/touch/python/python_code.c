@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "arch/code.h"
 #include "touch/python/python_functions.h"
 #include "python/python_releases.h"
 
@@ -13,9 +14,23 @@
 #define NAME_TO_SIZE 8u
 #define NAME_TO_DEALLOC 24u
 
+static void on_distance(void *context, enum distance_kind kind, size_t at, uint64_t target)
+{
+	bool *found = context;
+
+	(void)kind, (void)at, (void)target;
+	*found = true;
+}
+
 /* Does the code of the interpreter name the address anywhere, as an operand or by a distance? */
 static bool names(const uint8_t *code, size_t bytes, uint64_t at, uint64_t address)
 {
+	const struct code_extent wanted = { address, address };
+	bool found = false;
+
+	code_distances(code, bytes, at, &wanted, on_distance, &found);
+	if (found)
+		return true;
 	for (size_t i = 0; i + sizeof(uint32_t) <= bytes; i++) {
 		uint32_t word;
 		memcpy(&word, code + i, sizeof word);

@@ -35,6 +35,7 @@ static inline uint64_t arch_code_address(uint64_t word)
 	return word & 0x0000ffffffffffffull;
 }
 
+#define ARCH_ADDRESS_END 0x0000fffffffff000u
 #define ARCH_CONTROL_BELOW 1
 #define ARCH_TID(thread_pointer, distance) ((thread_pointer) - (distance))
 

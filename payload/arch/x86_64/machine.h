@@ -32,6 +32,7 @@ static inline uint64_t arch_code_address(uint64_t word)
 	return word;
 }
 
+#define ARCH_ADDRESS_END 0x00007ffffffff000u
 #define ARCH_CONTROL_BELOW 0
 #define ARCH_TID(thread_pointer, distance) ((thread_pointer) + (distance))
 

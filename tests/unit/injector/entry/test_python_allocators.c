@@ -24,37 +24,11 @@ struct row *row_pointer = &raw_row; /* as a GOT entry */
 	__asm__(".text\n.globl " #name "\n.type " #name ", @function\n" #name ":\n" body "\n.size " #name              \
 	        ", . - " #name "\n")
 
-/* 3.12 and later in a library: the row is at a displacement from a variable's address. */
-#define BY_POINTER(name, at)                                                                                           \
-	FUNCTION(name, "mov row_pointer(%rip), %rax\nmov (%rax), %rcx\nmov " at "(%rax), %rax\nmov %rcx, %rdi\n"       \
-	               "jmp *%rax")
-BY_POINTER(PyMem_RawMalloc, "8");
-BY_POINTER(PyMem_RawCalloc, "16");
-BY_POINTER(PyMem_RawRealloc, "24");
-BY_POINTER(PyMem_RawFree, "32");
-
-/* By distance. */
-#define DIRECT(name, at) FUNCTION(name, "mov mem_row(%rip), %rdi\njmp *mem_row + " at "(%rip)")
-DIRECT(PyMem_Malloc, "8");
-DIRECT(PyMem_Calloc, "16");
-DIRECT(PyMem_Realloc, "24");
-DIRECT(PyMem_Free, "32");
-
-/* The allocator is a part of the function, and so is that of raw, which it passes on to. */
-#define WITH_INSIDE(name, at)                                                                                          \
-	FUNCTION(name, "push %rbx\nmov object_row + " at "(%rip), %rax\nlea object_row(%rip), %rbx\n"                  \
-	               "mov (%rbx), %rdi\ncmp $1, %rax\njne 1f\n"                                                      \
-	               "mov row_pointer(%rip), %rdx\nmov (%rdx), %rdi\ncall *" at "(%rdx)\n1: pop %rbx\njmp *%rax")
-WITH_INSIDE(PyObject_Malloc, "8");
-WITH_INSIDE(PyObject_Calloc, "16");
-WITH_INSIDE(PyObject_Realloc, "24");
-WITH_INSIDE(PyObject_Free, "32");
-
-FUNCTION(pool_malloc, "lea -1(%rsi), %rax\ncmp $511, %rax\nja 1f\n1: ret\n.skip 600, 0x90");
-FUNCTION(pool_calloc, "nop\nret");
-FUNCTION(pool_realloc, "nop\nnop\nret");
-FUNCTION(pool_free, "nop\nnop\nnop\nret");
-FUNCTION(without_limit, "cmp $500, %rsi\nret\n.skip 600, 0x90");
+#ifdef __x86_64__
+#include "python_functions_x86_64.h"
+#else
+#include "python_functions_aarch64.h"
+#endif
 extern char pool_malloc[], pool_calloc[], pool_realloc[], pool_free[], without_limit[];
 
 static struct view view;
@@ -199,11 +173,11 @@ static void test_any_bytes_are_read(void **state)
 		word_references_find(&r, code, round % sizeof code, random, no_words, NULL);
 		assert_true(r.count <= WORD_REFERENCES_MAX);
 	}
-	for (unsigned i = 0; i + 7 <= sizeof code; i += 7) /* mov i(%rip), %rax */
-		memcpy(code + i, (uint8_t[]){ 0x48, 0x8b, 0x05, (uint8_t)(8 * i), 1, 0, 0 }, 7);
+	for (unsigned i = 0; i + REFERENCE_BYTES <= sizeof code; i += REFERENCE_BYTES)
+		memcpy(code + i, REFERENCE(i), REFERENCE_BYTES);
 	word_references_find(&r, code, sizeof code, 0x1000, no_words, NULL);
-	assert_int_equal(r.count, sizeof code / 7);
-	assert_true(word_references_has(&r, 0x1107) && !word_references_has(&r, 0x1100));
+	assert_int_equal(r.count, sizeof code / REFERENCE_BYTES);
+	assert_true(word_references_has(&r, 0x1000 + REFERRED) && !word_references_has(&r, 0x1000 + REFERRED + 1));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, look, leave)

@@ -18,8 +18,15 @@ static pthread_key_t key;
 static bool has_key;
 
 __thread uint64_t python_fake_attached;
+#ifdef __x86_64__
+#define RETURNS_ATTACHED "mov %fs:python_fake_attached@tpoff, %rax\nret\n"
+#else
+#define RETURNS_ATTACHED                                                                                               \
+	"mrs x0, tpidr_el0\nadd x0, x0, #:tprel_hi12:python_fake_attached, lsl #12\n"                                  \
+	"add x0, x0, #:tprel_lo12_nc:python_fake_attached\nldr x0, [x0]\nret\n"
+#endif
 __asm__(".text\n.globl PyThreadState_GetUnchecked\n.type PyThreadState_GetUnchecked, @function\n"
-        "PyThreadState_GetUnchecked: mov %fs:python_fake_attached@tpoff, %rax\nret\n"
+        "PyThreadState_GetUnchecked: " RETURNS_ATTACHED
         ".size PyThreadState_GetUnchecked, . - PyThreadState_GetUnchecked\n");
 
 uint8_t *python_fake_new(size_t bytes)

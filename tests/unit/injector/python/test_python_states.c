@@ -66,7 +66,8 @@ static void attached(const struct python_fake *f, uint32_t threads, const char *
 	if (why[0])
 		assert_int_equal(p.layout.attached_offset, 0);
 	else
-		assert_ptr_equal((char *)pthread_self() + p.layout.attached_offset, &python_fake_attached);
+		assert_ptr_equal((char *)pthread_self() + p.layout.block_below + p.layout.attached_offset,
+		                 &python_fake_attached);
 	assert_int_equal(p.layout.current_state,
 	                 f->release->minor <= 11 ? (uintptr_t)f->runtime + f->release->runtime_current : 0);
 	assert_int_equal(p.layout.main_interpreter, f->release->minor <= 11 ? 0 : (uintptr_t)f->interpreter);

@@ -2,11 +2,12 @@
 #include "python_inside.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 
 #include <cmocka.h>
+
+#include "arch/thread_block.h"
 
 /* As glibc describes its control block to debuggers (nptl_db); python_specific.c finds it from outside. */
 static const uint32_t *private_object(const char *name)
@@ -17,6 +18,12 @@ static const uint32_t *private_object(const char *name)
 	if (!object)
 		skip(); /* before glibc 2.34 it is not exported */
 	return object;
+}
+
+/* How far its description of a thread is below the thread pointer. */
+static uint32_t block_below(void)
+{
+	return THREAD_BLOCK_SELF ? 0 : *private_object("_thread_db_sizeof_pthread");
 }
 
 static uint32_t member_offset(const char *name)
@@ -42,9 +49,11 @@ void python_inside_layout(const struct python_fake *f, struct python_layout *l)
 		.frames = r->frames,
 		.code = python_release_code(r),
 		.state_interpreter = r->state_interpreter,
-		.attached_offset = r->minor >= 12 ? (char *)&python_fake_attached - (char *)pthread_self() : 0,
+		.attached_offset = r->minor >= 12 ? (char *)&python_fake_attached - (char *)__builtin_thread_pointer()
+		                                  : 0,
 		.current_state = r->minor <= 11 ? (uint64_t)(uintptr_t)f->runtime + r->runtime_current : 0,
 		.main_interpreter = r->minor >= 12 ? (uint64_t)(uintptr_t)f->interpreter : 0,
+		.block_below = block_below(),
 	};
 }
 

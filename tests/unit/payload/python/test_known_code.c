@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "arch/machine.h"
 #include "python/known_code.h"
 #include "payload.h"
 #include "python/python_frames.h"
@@ -64,7 +65,7 @@ static uint64_t stack_hash(const struct python_fake *f)
 	struct unwind_result r = { .count = 2, .hash = 1 };
 
 	python_inside_layout(f, &payload.python);
-	python_frames_add((uint64_t)pthread_self(), &r);
+	python_frames_add(arch_thread_pointer(), &r);
 	return r.hash;
 }
 

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "arch/machine.h"
 #include "python/code_record.h"
 #include "payload.h"
 #include "python/python_frames.h"
@@ -34,7 +35,7 @@ static struct unwind_result add(const struct python_fake *f)
 	struct unwind_result r = { .count = 2, .hash = NATIVE };
 
 	python_inside_layout(f, &payload.python);
-	python_frames_add((uint64_t)pthread_self(), &r);
+	python_frames_add(arch_thread_pointer(), &r);
 	return r;
 }
 
@@ -256,11 +257,11 @@ static void interrupted(struct python_fake *f)
 
 	python_fake_put(holder, offset, 0x10000); /* nothing is mapped there */
 	python_inside_layout(f, &payload.python);
-	python_frames_add((uint64_t)pthread_self(), &r);
+	python_frames_add(arch_thread_pointer(), &r);
 	assert_true(r.flags == DUMP_STACK_PYTHON_TRUNCATED && r.hash && r.hash != NATIVE);
 	python_fake_put(holder, offset, 0);
 	r = (struct unwind_result){ .count = 2, .hash = NATIVE, .signal_frames = 1 };
-	python_frames_add((uint64_t)pthread_self(), &r);
+	python_frames_add(arch_thread_pointer(), &r);
 	assert_true(r.flags == 0 && r.hash == NATIVE);
 }
 
@@ -288,7 +289,7 @@ static void of_several_interpreters(struct python_fake *f)
 	assert_int_not_equal(found.hash, alone);
 	if (inner) /* another thread has given the lock back meanwhile */
 		python_fake_put(f->runtime, r->runtime_current, 0);
-	assert_true(python_frames_store((uint64_t)pthread_self(), NATIVE, &found, python));
+	assert_true(python_frames_store(arch_thread_pointer(), NATIVE, &found, python));
 }
 
 static void test_frames_of_another_interpreter_are_said_to_be_missing(void **state)
@@ -309,7 +310,7 @@ static void stored(struct python_fake *f)
 	struct unwind_result r = add(f), other;
 	uint64_t python[DUMP_PYTHON_FRAMES_MAX];
 
-	assert_true(python_frames_store((uint64_t)pthread_self(), NATIVE, &r, python));
+	assert_true(python_frames_store(arch_thread_pointer(), NATIVE, &r, python));
 	for (unsigned i = 0; i < FAKE_FRAMES; i++) {
 		const struct dump_code *code = code_at(DUMP_PYTHON_REFERENCE(python[i]));
 
@@ -325,10 +326,10 @@ static void stored(struct python_fake *f)
 	}
 	other = r;
 	other.hash++;
-	assert_false(python_frames_store((uint64_t)pthread_self(), NATIVE, &other, python));
+	assert_false(python_frames_store(arch_thread_pointer(), NATIVE, &other, python));
 	other = r;
 	other.flags = DUMP_STACK_PYTHON_FLAGS(FAKE_FRAMES - 1);
-	assert_false(python_frames_store((uint64_t)pthread_self(), NATIVE, &other, python));
+	assert_false(python_frames_store(arch_thread_pointer(), NATIVE, &other, python));
 }
 
 static void test_frames_are_stored_with_their_code(void **state)
@@ -352,8 +353,8 @@ static void test_code_is_stored_once(void **state)
 	regions_refresh();
 	python_fake_make(&f, &python_release_list(&count)[0]);
 	r = add(&f);
-	assert_true(python_frames_store((uint64_t)pthread_self(), NATIVE, &r, python));
-	assert_true(python_frames_store((uint64_t)pthread_self(), NATIVE, &r, again));
+	assert_true(python_frames_store(arch_thread_pointer(), NATIVE, &r, python));
+	assert_true(python_frames_store(arch_thread_pointer(), NATIVE, &r, again));
 	assert_memory_equal(python, again, FAKE_FRAMES * sizeof(python[0]));
 }
 
@@ -367,7 +368,7 @@ static void test_frames_need_room_for_their_code(void **state)
 	(void)state;
 	python_fake_make(&f, &python_release_list(&count)[0]);
 	r = add(&f);
-	assert_false(python_frames_store((uint64_t)pthread_self(), NATIVE, &r, python));
+	assert_false(python_frames_store(arch_thread_pointer(), NATIVE, &r, python));
 }
 
 int main(void)

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "arch/machine.h"
 #include "walk/known_stack.h"
 #include "python_inside.h"
 #include "python/python_walk.h"
@@ -29,7 +30,7 @@ static struct result walk(const struct python_fake *f, uint32_t room)
 	struct result r = { 0 };
 
 	python_inside_layout(f, &l);
-	r.end = python_walk(&l, (uint64_t)pthread_self(), r.frames, room, &r.count);
+	r.end = python_walk(&l, arch_thread_pointer(), r.frames, room, &r.count);
 	return r;
 }
 
@@ -224,7 +225,7 @@ static void misses(const struct python_fake *f, enum python_missing missing)
 	struct python_cursor c;
 
 	python_inside_layout(f, &l);
-	assert_true(python_walk_start(&c, &l, (uint64_t)pthread_self()));
+	assert_true(python_walk_start(&c, &l, arch_thread_pointer()));
 	assert_int_equal(c.missing, missing);
 }
 
@@ -274,7 +275,7 @@ static void test_walk_leaves_a_thread_alone_that_leaves(void **state)
 static void lost(struct python_fake *f)
 {
 	const struct python_frame_layout *l = &f->release->frames;
-	static const uint64_t wild[] = { 8, 0xfff8, 0xdead0000beef0000, 0x800000000000, 0xfffffffffffffff8 };
+	static const uint64_t wild[] = { 8, 0xfff8, 0xdead0000beef0000, ARCH_ADDRESS_END, 0xfffffffffffffff8 };
 
 	for (unsigned i = 0; i < sizeof wild / sizeof wild[0]; i++) {
 		python_fake_put(f->frames[0], l->frame_previous, wild[i]);
