@@ -217,10 +217,21 @@ static bool is_memattach(pid_t pid)
 	return slash && strncmp(slash + 1, "memattach", strlen("memattach")) == 0;
 }
 
+/* Has it been killed, and was not run since? */
+static bool is_killed(pid_t pid)
+{
+	char pending[24] = "";
+
+	proc_status_copy(pid, "SigPnd", pending, sizeof pending);
+	return strtoull(pending, NULL, 16) >> (SIGKILL - 1) & 1;
+}
+
 bool session_lock_is_ending(pid_t pid)
 {
 	char path[40], program[8];
 
+	if (is_killed(pid))
+		return true;
 	snprintf(path, sizeof path, "/proc/%d/exe", pid);
 	return readlink(path, program, sizeof program) < 0 && errno == ENOENT;
 }

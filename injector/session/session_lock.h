@@ -39,7 +39,8 @@ pid_t session_lock_holder(const struct target *t);
  * process: nothing that the target claims counts. To be asked before a signal is sent to it.
  */
 bool session_lock_is_memattach(const struct target *t, pid_t holder);
-/* Has it given up its memory, and will its descriptors go next? Then nothing tells what it was. */
+/* Has it been killed, or given up its memory, so that its descriptors go next? Then nothing more tells what it was. A
+ * process of a memattach that was killed, which looks at memory, say, is killed with it. */
 bool session_lock_is_ending(pid_t pid);
 
 /*

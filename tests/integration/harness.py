@@ -378,6 +378,9 @@ def slow_allocator(context, name="slow"):
 
 
 def run_memattach(context, *arguments, patience=PATIENCE, **options):
+    """A session or a detach has DEADLINE where no other one is said: a machine that is starved is no failure."""
+    if {"-d", "--detach"} & set(arguments) and not {"--deadline", "--"} & set(arguments):
+        arguments += ("--deadline", DEADLINE)
     return subprocess.run([context.memattach, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, timeout=patience, cwd=context.work, check=False, **options)
 

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 import folders  # noqa: E402, F401 pylint: disable=unused-import
 import servers  # noqa: E402
 from harm_redis import RedisIdle  # noqa: E402
-from harness import DEADLINE, Context, Victim, run_memattach  # noqa: E402
+from harness import Context, Victim, run_memattach  # noqa: E402
 from procfs import Failure, Skip, read_text  # noqa: E402
 
 ROUNDS = 50
@@ -82,7 +82,7 @@ def measure(context, make, rounds):
     stops = {"attach": [], "detach": []}
     for _ in range(rounds):
         receipt, dump = context.unique("receipt", ".json"), context.unique("hold", ".dump")
-        result = run_memattach(context, "-q", "-p", victim.pid, "-d", "20ms", "-o", dump, "--receipt", receipt, "--deadline", DEADLINE)
+        result = run_memattach(context, "-q", "-p", victim.pid, "-d", "20ms", "-o", dump, "--receipt", receipt)
         if result.returncode:
             raise Failure(f"memattach ended with {result.returncode}: {result.stderr}")
         os.unlink(dump)

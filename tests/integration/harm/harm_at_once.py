@@ -40,7 +40,7 @@ def at_once(context, sufferer, count, rng, kill):
     if not kill and all(code for code, _ in ends):
         raise Failure(f"each of {count} was refused: {ends}")
     if kill:
-        result = run_memattach(context, "--detach", "-q", "-p", sufferer.pid, "--deadline", DEADLINE)
+        result = run_memattach(context, "--detach", "-q", "-p", sufferer.pid)
         if result.returncode != 0:
             raise Failure(f"--detach after a kill ended with {result.returncode}: {result.stderr}")
     sufferer.victim.check_alive()
@@ -185,7 +185,7 @@ def lock_of_another_user_keeps_nobody_away(context):
     assert stranger.stdout.readline().strip() == "LOCKED"
     for arguments in ([], ["--when", "rss>1k"]):
         dump = context.unique("strangers", ".dump")
-        result = run_memattach(context, "-p", victim.pid, "-d", "100ms", "-o", dump, "--deadline", DEADLINE, *arguments)
+        result = run_memattach(context, "-p", victim.pid, "-d", "100ms", "-o", dump, *arguments)
         assert result.returncode == 0 and whole(context, dump)["target"]["ended"] == "detached", result
     result = run_memattach(context, "--detach", "-p", victim.pid)
     assert result.returncode == 0, result
@@ -198,7 +198,7 @@ def payload_that_names_a_stranger(context):
     payload = os.path.join(context.targets, "..", "..", "payload", "memattach-payload.so")
     stranger = context.start(["sleep", "600"])
     victim = Victim(context, "fakeload", os.path.realpath(payload), str(stranger.pid))
-    result = run_memattach(context, "--detach", "-p", victim.pid, "--deadline", DEADLINE)
+    result = run_memattach(context, "--detach", "-p", victim.pid)
     assert result.returncode in (0, 1, 2), result
     assert stranger.poll() is None, "the stranger was ended"
 

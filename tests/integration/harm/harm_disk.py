@@ -164,7 +164,7 @@ def disk_is_full(context, kind):
         assert sorted(name for name in os.listdir(where) if "part" in name) == []
         # A name on a full disk: refused before anything is touched.
         fill(where)
-        result = run_memattach(context, "-p", sufferer.pid, "-d", "50ms", "-o", os.path.join(where, "other.dump"), "--deadline", DEADLINE)
+        result = run_memattach(context, "-p", sufferer.pid, "-d", "50ms", "-o", os.path.join(where, "other.dump"))
         if kind != "xfs" or result.returncode == 1:  # which has some blocks left for what is small
             assert result.returncode == 1 and "No space" in result.stderr and "another folder: -o " in result.stderr, result
             assert not os.path.exists(os.path.join(where, "other.dump"))
@@ -289,7 +289,7 @@ def dump_of_a_killed_memattach_is_whole(context):
             assert time.monotonic() < end, (os.listdir(folder), wanted)
             time.sleep(0.02)
         taken = whole(context, dump)["samples"]["taken"]
-        result = run_memattach(context, "--detach", "-p", sufferer.pid, "-o", saved, "--deadline", DEADLINE)
+        result = run_memattach(context, "--detach", "-p", sufferer.pid, "-o", saved)
         assert result.returncode == 0 and f"is in {saved}" in result.stderr, result
         report = whole(context, saved)
         assert report["samples"]["taken"] > taken and report["target"]["ended"] == "abandoned", (taken, report["samples"])
@@ -306,10 +306,10 @@ def recording_waits_for_a_name(context):
     session.process.kill()
     session.process.wait(PATIENCE)
     for name in (session.dump, "/nowhere/a.dump"):
-        result = run_memattach(context, "--detach", "-p", sufferer.pid, "-o", name, "--deadline", DEADLINE)
+        result = run_memattach(context, "--detach", "-p", sufferer.pid, "-o", name)
         assert result.returncode == 2 and "save it with another -o" in result.stderr, result
     saved = context.path("saved.dump")
-    result = run_memattach(context, "--detach", "-p", sufferer.pid, "-o", saved, "--deadline", DEADLINE)
+    result = run_memattach(context, "--detach", "-p", sufferer.pid, "-o", saved)
     assert result.returncode == 0, result
     assert whole(context, saved)["samples"]["taken"] > 0
     settle(sufferer.state)

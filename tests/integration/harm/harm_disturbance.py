@@ -262,7 +262,7 @@ def stop_late_and_for_long(context):
         if code not in (0, 1, 2):
             raise Failure(f"memattach ended with {code}: {session.stderr.read()}; {describe(victim.pid)}")
         victim.rounds_go_on()
-        finished = run_memattach(context, "--detach", "-p", victim.pid, "--deadline", DEADLINE)
+        finished = run_memattach(context, "--detach", "-p", victim.pid)
         if finished.returncode != 0:
             raise Failure(f"--detach ended with {finished.returncode}: {finished.stderr}")
         settle(before)

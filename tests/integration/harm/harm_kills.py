@@ -394,7 +394,7 @@ def second_session_takes_over(context):
     sufferer = sufferer_of(context, "storm")
     for _ in range(5):
         leave_session(context, sufferer.pid)
-        result = run_memattach(context, "-p", sufferer.pid, "-d", "100ms", "-o", context.unique("second", ".dump"), "--deadline", DEADLINE)
+        result = run_memattach(context, "-p", sufferer.pid, "-d", "100ms", "-o", context.unique("second", ".dump"))
         said = re.search(r": (\d+) functions of .*?(\d+) of (\d+) functions", result.stderr, re.S)
         assert result.returncode == 0 and said and said[1] == said[2] == said[3], result
         settle(sufferer.state)

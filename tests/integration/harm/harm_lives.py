@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 
-from harness import DEADLINE, Session, UNCHANGED, Victim, case, check_receipt, cycle, run_memattach, slow_allocator
+from harness import Session, UNCHANGED, Victim, case, check_receipt, cycle, run_memattach, slow_allocator
 from procfs import Failure, PATIENCE, Skip, describe, read_text
 from snapshot import Snapshot, check_same, remains
 from harm_disturbance import many
@@ -63,7 +63,7 @@ def at_moments(context, mode, check):
     for moment in range(0, 120, 5):
         victim = Victim(context, "lives", mode, str(moment))
         dump = context.unique("moment", ".dump")
-        result = run_memattach(context, "-p", victim.pid, "-d", "50ms", "-o", dump, "--deadline", DEADLINE)
+        result = run_memattach(context, "-p", victim.pid, "-d", "50ms", "-o", dump)
         try:
             check(victim, result)
         except (AssertionError, Failure) as failure:
@@ -364,7 +364,7 @@ def trampoline_that_is_put_back(context):
     assert kill_at(context, True, victim.pid, PTRACE, 1) == -signal.SIGKILL  # it looks at the GOT entries before it asks a thread to stop
     victim.send("put")
     victim.wait("^DONE put")
-    result = run_memattach(context, "--detach", "-p", victim.pid, "--deadline", DEADLINE)
+    result = run_memattach(context, "--detach", "-p", victim.pid)
     said = re.search(r"(\d+) of (\d+) GOT entries restored", result.stderr)
     assert result.returncode == 0 and said and said[1] == said[2], result
     victim.send("call")

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from harness import DEADLINE, Session, Victim, case, check_receipt, log, run_memattach
+from harness import Session, Victim, case, check_receipt, log, run_memattach
 from procfs import Failure, PATIENCE, Skip, describe, read_text
 from reports import analyze
 from snapshot import remains
@@ -66,7 +66,7 @@ def dump_is_wanted_too_large(context):
     """More than a reference can reach is refused before the target is touched, not by the payload."""
     victim = Victim(context, "alloc_loop", "calm")
     for size, expected in (("63G", 0), ("64G", 64)):
-        result = run_memattach(context, "-p", victim.pid, "-d", "50ms", "--max-size", size, "-o", context.unique("large", ".dump"), "--deadline", DEADLINE)
+        result = run_memattach(context, "-p", victim.pid, "-d", "50ms", "--max-size", size, "-o", context.unique("large", ".dump"))
         assert result.returncode == expected, result
     victim.finish()
 
@@ -155,11 +155,11 @@ def child_of_a_profiled_target(context):
         assert remains(child), "the child inherited nothing"
         if how == "attach":
             dump = context.unique("child", ".dump")
-            result = run_memattach(context, "-p", child, "-r", "4k", "-d", "1s", "-o", dump, "--deadline", DEADLINE)
+            result = run_memattach(context, "-p", child, "-r", "4k", "-d", "1s", "-o", dump)
             assert result.returncode == 0 and "inherited" in result.stderr, result
             assert analyze(context, dump)["samples"]["taken"] > 0
         else:
-            result = run_memattach(context, "--detach", "-p", child, "--deadline", DEADLINE)
+            result = run_memattach(context, "--detach", "-p", child)
             assert result.returncode == 0, result
         assert not remains(child), remains(child)
         assert not [name for name in os.listdir(context.work) if f".{child}." in name], "the parent's recording was saved as the child's"

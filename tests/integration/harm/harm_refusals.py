@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from harness import Session, UNCHANGED, Victim, case, check_receipt, cycle, run_memattach
+from harness import DEADLINE, Session, UNCHANGED, Victim, case, check_receipt, cycle, end_of, run_memattach, start_memattach
 from procfs import Failure, PATIENCE, Skip, describe, read_text, tasks_of
 from snapshot import Snapshot, State, check_same, settle, wait_until_born
 
@@ -437,6 +437,32 @@ def refuse_frozen(context):
 def frozen_after_the_look(context):
     """Frozen when memattach has seized a thread, which then does not stop (version 1) or not go on (version 2): what was begun ends after the thaw."""
     in_each_freezer(context, given_up_frozen)
+
+
+@case()
+def killed_one_ends_late(context):
+    """A memattach that was killed, and does not come to its end yet, has the lock: who comes next waits for that."""
+    group = next((os.path.join(directory, f"memattach-late-{os.getpid()}") for version, directory in freezers() if version == 1), None)
+    try:
+        os.mkdir(group or "/proc/none")
+    except OSError as error:
+        raise Skip(f"no cgroup whose processes stay frozen when they are killed: {error.strerror}") from None
+    victim = Victim(context, "alloc_loop", "calm")
+    session = Session(context, victim.pid)
+    try:
+        write_word(os.path.join(group, "cgroup.procs"), str(session.process.pid))
+        write_word(os.path.join(group, "freezer.state"), "FROZEN")
+        session.process.kill()
+        second = start_memattach(context, "-p", victim.pid, "-d", "100ms", "-o", context.path("second.dump"), "--deadline", DEADLINE)
+        time.sleep(0.5)
+        assert second.poll() is None, second.communicate()
+    finally:
+        write_word(os.path.join(group, "freezer.state"), "THAWED")
+    code, said = end_of(second)
+    assert code == 0, said
+    victim.finish()
+    session.process.wait(PATIENCE)
+    os.rmdir(group)
 
 
 @case()

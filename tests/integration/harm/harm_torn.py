@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 
-from harness import DEADLINE, Session, UNCHANGED, Victim, case, check_receipt, cycle, run_memattach
+from harness import Session, UNCHANGED, Victim, case, check_receipt, cycle, run_memattach
 from procfs import Failure, Skip, describe
 from snapshot import remains
 from harm_kills import kill_at, leave_session
@@ -75,7 +75,7 @@ def torn(context, action, expected, words, afterwards, kind="now"):
         assert words in " ".join(receipt["residue"] + receipt["notes"]), receipt
         tear(victim, *afterwards)
         # The loader would read the library's names: where it can, another session works, where it cannot, that is refused.
-        again = run_memattach(context, "-p", victim.pid, "-d", "20ms", "-o", context.unique("again", ".dump"), "--deadline", DEADLINE)
+        again = run_memattach(context, "-p", victim.pid, "-d", "20ms", "-o", context.unique("again", ".dump"))
         assert again.returncode in (0, 2) or ("torn apart" in again.stderr and UNCHANGED in again.stderr), again
         doctor = run_memattach(context, "--doctor", "-p", victim.pid)
         assert ("torn apart" in doctor.stdout) == (again.returncode == 1), (doctor, again)
@@ -102,7 +102,7 @@ def restored_entry_goes(context):
     leave_session(context, victim.pid, "--hooks", "got")
     assert kill_at(context, True, victim.pid, SCHED_SETSCHEDULER, 2) == -signal.SIGKILL
     tear(victim, "shared slots", "more")
-    result = run_memattach(context, "--detach", "-p", victim.pid, "--deadline", DEADLINE)
+    result = run_memattach(context, "--detach", "-p", victim.pid)
     assert result.returncode == 0, result
     victim.finish_by_stdin()
 

@@ -79,7 +79,7 @@ def killed_then_detach_from_a_busy_recorder(context):
         stamp, until = lease_of(recording(victim.pid))
         assert until > (time.time() + 5) * 1e9, until
         began, saved = time.time(), context.unique("saved", ".dump")
-        result = run_memattach(context, "--detach", "-p", str(victim.pid), "--deadline", DEADLINE, "-o", saved)
+        result = run_memattach(context, "--detach", "-p", str(victim.pid), "-o", saved)
         assert result.returncode == 0 and saved in result.stderr, result
         check_same(before, Snapshot(victim.pid), busy=True)
         with open(saved, "rb") as file:
@@ -360,7 +360,7 @@ def output_exists(context):
 def default_output(context):
     """memattach.<comm>.<pid>.<date>-<time>.dump in the current directory, mode 0600."""
     victim = Victim(context, "sleeper", "pause")
-    result = run_memattach(context, "-p", str(victim.pid), "-d", "300ms", "--deadline", DEADLINE)
+    result = run_memattach(context, "-p", str(victim.pid), "-d", "300ms")
     assert result.returncode == 0, result
     names = [n for n in os.listdir(context.work)
              if re.fullmatch(rf"memattach\.sleeper\.{victim.pid}\.\d{{8}}-\d{{6}}\.dump", n)]

@@ -137,7 +137,7 @@ def chosen_by_name_and_cgroup(context):
     several = Several(context, "--name", name, "--all", "-d", "300ms", "--deadline", DEADLINE, "-o", folder)
     assert "2 sessions: 2 done" in several.end() and not several.dumps()
     assert {re.fullmatch(r"memattach\..*\.(\d+)\.[-\d]+\.dump", file)[1] for file in os.listdir(folder)} == {str(victim.pid) for victim in victims}
-    reported = run_memattach(context, "--name", name, "--all", "-d", "300ms", "--deadline", DEADLINE, "-o", folder, "--report", context.path("all.v1.html"),
+    reported = run_memattach(context, "--name", name, "--all", "-d", "300ms", "-o", folder, "--report", context.path("all.v1.html"),
                              "--report", context.path("dhat.out.all"))
     assert reported.returncode == 0, reported
     for victim in victims:
@@ -151,13 +151,13 @@ def chosen_by_name_and_cgroup(context):
         assert run_memattach(context, *arguments).returncode == USAGE, arguments
     victims[1].process.stdin.close()
     victims[1].process.wait(PATIENCE)
-    one = run_memattach(context, "--name", name, "-d", "100ms", "--deadline", DEADLINE, "-o", context.path("one.dump"))
+    one = run_memattach(context, "--name", name, "-d", "100ms", "-o", context.path("one.dump"))
     assert one.returncode == 0 and f"attached to {victims[0].pid}" in one.stderr, one
     if os.geteuid() == 0:
         with cgroup(f"{name}.service") as path:
             put_into(path, victims[0].pid)
             for arguments in (("--cgroup", path), ("--unit", name)):
-                result = run_memattach(context, *arguments, "-d", "100ms", "--deadline", DEADLINE)
+                result = run_memattach(context, *arguments, "-d", "100ms")
                 assert result.returncode == 0 and f"attached to {victims[0].pid}" in result.stderr, (arguments, result)
             below = os.path.join(path, f"{name}x.service")  # as a user makes it below what is his
             os.mkdir(below)
