@@ -26,6 +26,9 @@ static const struct option_row rows[] = {
 	           "container",
 	  .help = "sum up by stack (default), function, file, line, module, thread, size, lifetime, residency, type, "
 	          "holder; of several dumps: process (default for a directory), program, unit or container" },
+	{ .code = VIEW_FILES,
+	  .name = "mapped-files",
+	  .help = "mappings of files (memattach --mmap) instead of memory" },
 	{ .code = VIEW_TREE,
 	  .name = "tree",
 	  .help = "functions below their callers, with inclusive sums, in the text" },

@@ -4,7 +4,7 @@
 
 #include "base/option_table.h"
 
-/* Those without a short form; from VIEW_FOCUS on they choose what a report is about (view_options.c). */
+/* Those without a short form; from VIEW_FILES on they choose what a report is about (view_options.c). */
 enum memanalyze_option {
 	OPTION_FORMAT = OPTION_CODE_LONG,
 	OPTION_DEPTH,
@@ -13,7 +13,8 @@ enum memanalyze_option {
 	OPTION_LIVE_VIEW,
 	OPTION_BATCH,
 
-	VIEW_FOCUS = 2 * OPTION_CODE_LONG,
+	VIEW_FILES = 2 * OPTION_CODE_LONG,
+	VIEW_FOCUS,
 	VIEW_IGNORE,
 	VIEW_HIDE,
 	VIEW_SHOW_FROM,

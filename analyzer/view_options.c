@@ -77,6 +77,7 @@ int view_option_parse(int option, const char *value, struct report_options *o, s
 	int r;
 
 	switch (option) {
+	case VIEW_FILES: o->files = true; return 0;
 	case VIEW_FOCUS: return parse_pattern("focus", value, &o->filter.focus, e);
 	case VIEW_IGNORE: return parse_pattern("ignore", value, &o->filter.ignore, e);
 	case VIEW_HIDE: return parse_pattern("hide", value, &o->filter.hide, e);

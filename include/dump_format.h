@@ -47,10 +47,11 @@
 /* header.features: a reader must refuse a file with a bit that it does not know. */
 #define DUMP_FEATURE_EXACT (1ull << 0) /* rate 1: every allocation is recorded, weight 1 */
 #define DUMP_FEATURE_JAVA (1ull << 1)  /* frames of stacks may be those of Java code (DUMP_FRAME_JAVA) */
-#define DUMP_FEATURES_KNOWN (DUMP_FEATURE_EXACT | DUMP_FEATURE_JAVA)
+#define DUMP_FEATURE_FILES (1ull << 2) /* samples of some stacks are mappings of files, no memory (DUMP_STACK_FILE) */
+#define DUMP_FEATURES_KNOWN (DUMP_FEATURE_EXACT | DUMP_FEATURE_JAVA | DUMP_FEATURE_FILES)
 
 /* header.session_flags: a reader may pass over a bit that it does not know. */
-#define DUMP_SESSION_MMAP (1u << 0) /* anonymous mappings are sampled, too (--mmap) */
+#define DUMP_SESSION_MMAP (1u << 0) /* mappings are sampled, too (--mmap) */
 
 /* header.state (atomic), how far the session is and how it ended. */
 enum dump_state {
@@ -253,6 +254,12 @@ struct dump_arena {
  * not in the list, which the thread has entered further in, or whose code has entered the one of the list. */
 #define DUMP_STACK_PYTHON_INNER 32u
 #define DUMP_STACK_PYTHON_OUTER 64u
+/*
+ * Not why the walk ended: the samples of this stack are mappings of files, with DUMP_FEATURE_FILES. Their bytes are
+ * address space, which the file backs, and must not be added to memory. Where the same calls make both, they are two
+ * stacks, with a hash each.
+ */
+#define DUMP_STACK_FILE 128u
 /* flags: the upper half is the number of Python frames, which follow the native ones in frames[]. */
 #define DUMP_STACK_PYTHON_COUNT(flags) ((flags) >> 16)
 #define DUMP_STACK_PYTHON_FLAGS(count) ((uint32_t)(count) << 16)

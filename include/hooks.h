@@ -21,9 +21,9 @@
 #define SHAPE_REALLOC 2 /* takes the block in argument 0, returns its successor, or NULL: unchanged */
 #define SHAPE_RESIZE 3  /* resizes the block in argument 0 in place, returns its real size (xallocx) */
 #define SHAPE_FREE 4    /* releases the block in argument 0 */
-#define SHAPE_MAP 5     /* mmap: anonymous mappings only; failure is (void *)-1 */
-#define SHAPE_UNMAP 6   /* munmap: releases the mapping that starts at argument 0 */
-#define SHAPE_REMAP 7   /* mremap: as SHAPE_REALLOC, failure is (void *)-1 */
+#define SHAPE_MAP 5     /* mmap: argument 1 bytes come, with MAP_FIXED in place of others; failure is (void *)-1 */
+#define SHAPE_UNMAP 6   /* munmap: releases argument 1 bytes from argument 0 on, of whatever mappings they are */
+#define SHAPE_REMAP 7   /* mremap: argument 1 bytes at argument 0 go, argument 2 bytes come; failure is (void *)-1 */
 /*
  * CPython's allocator for objects. Argument 0 is a context. Blocks of 1 to POOL_MAX bytes come from arenas of its own;
  * for all others it calls malloc or calloc, which are on the list and count. Only realloc may do either for any size:

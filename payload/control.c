@@ -22,6 +22,7 @@
 #include "mapping.h"
 #include "payload.h"
 #include "walk/recent_stack.h"
+#include "tables/mappings.h"
 #include "tables/regions.h"
 #include "sampler.h"
 #include "session_block.h"
@@ -211,6 +212,7 @@ static int64_t control_start(const struct control_start *start)
 	sampler_init();
 	known_stacks_init(start->main_stack_start, start->main_stack_end, start->main_stack_gap);
 	regions_init();
+	mappings_init();
 	patches_forget();
 	session_fill(start);
 	regions_refresh();

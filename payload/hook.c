@@ -16,32 +16,29 @@
 #include <stdbool.h>
 
 #include "arch/machine.h"
-#include "clock.h"
 #include "control.h"
-#include "tables/counters.h"
 #include "exponential.h"
 #include "tables/filter.h"
 #include "tables/history.h"
-#include "hook_call.h"
+#include "hook.h"
 #include "hooks.h"
 #include "walk/known_stack.h"
 #include "tables/live_table.h"
+#include "map_hook.h"
 #include "outer_call.h"
 #include "python/python_frames.h"
 #include "walk/recent_stack.h"
-#include "tables/regions.h"
+#include "recorder.h"
 #include "sampler.h"
 #include "session_block.h"
+#include "tables/stack_hash.h"
 #include "tables/stack_table.h"
 #include "trampoline_setup.h"
 #include "walk/unwind.h"
 #include "walk/unwind_step.h"
 #include "walk/walked.h"
 
-#define MAP_FAILURE UINT64_MAX
 #define TIMED_ONE_IN 16
-#define TIMED_EXACT_ONE_IN 17 /* allocations; odd, since programs often repeat themselves in powers of two */
-#define CYCLES_MAX (1u << 17) /* more is no work but a thread that was preempted meanwhile */
 
 struct hook_facts {
 	uint8_t shape;
@@ -50,15 +47,6 @@ struct hook_facts {
 
 #define HOOK_FACTS(id, symbol, shape, size, group) { shape, size },
 static const struct hook_facts hook_facts[] = { HOOK_LIST(HOOK_FACTS) };
-
-/* Who takes part in one recording. */
-struct recorder {
-	struct thread_state *thread; /* taken, or NULL */
-	struct counter_row counters;
-	uint64_t tp;
-	uint64_t stamp;
-	int fresh; /* nothing has been drawn for *thread: it stays ownerless */
-};
 
 /* The block that the call takes, of the shapes that take one. */
 static uint64_t old_block(const struct hook_call *call)
@@ -71,6 +59,11 @@ static uint64_t call_original(const struct hook_call *call)
 	if (UNLIKELY(trampolines_any_outer) && !call->inner && trampoline_setup_is_outer(call->trampoline))
 		return outer_call_make(call);
 	return outer_call_pass_on(call);
+}
+
+uint64_t hook_original(const struct hook_call *call)
+{
+	return call_original(call);
 }
 
 /* The bytes that the caller asks for; false if they do not fit a word, which the allocator will refuse. */
@@ -88,46 +81,6 @@ static bool requested_size(const struct hook_call *call, uint64_t *size)
 	}
 }
 
-static void recorder_open(struct recorder *r, const struct hook_call *call, uint64_t stamp)
-{
-	r->tp = arch_thread_pointer();
-	r->thread = thread_state_acquire(r->tp, call->sp, &r->fresh);
-	r->counters = counter_row(r->thread, r->tp);
-	r->stamp = stamp;
-	regions_refresh();
-}
-
-static void count_cycles(const struct counter_row *counters, uint64_t weight, uint64_t cycles)
-{
-	counter_add(counters, DUMP_COUNTER_slow_cycles, weight * (cycles < CYCLES_MAX ? cycles : CYCLES_MAX));
-}
-
-/* Reading the clock takes as long as walking five frames: where all is recorded, one of some is timed for the others.
- */
-static void recorder_count_cycles(const struct recorder *r)
-{
-	uint64_t weight = 1;
-
-	if (r->thread && r->thread->rate_bytes == 1) {
-		weight = TIMED_EXACT_ONE_IN;
-		if (++r->thread->samples % TIMED_EXACT_ONE_IN != 1)
-			return;
-	}
-	count_cycles(&r->counters, weight, clock_stamp() - r->stamp);
-}
-
-static void recorder_leave(struct recorder *r)
-{
-	if (r->thread)
-		thread_state_release(r->thread);
-}
-
-static void recorder_close(struct recorder *r)
-{
-	recorder_count_cycles(r);
-	recorder_leave(r);
-}
-
 /* At a large rate all that a sample needs has left the caches since the last one. */
 static void prefetch_sample(const struct hook_call *call, const struct recorder *r)
 {
@@ -135,17 +88,6 @@ static void prefetch_sample(const struct hook_call *call, const struct recorder 
 	__builtin_prefetch(&r->counters.words[DUMP_COUNTER_slow_cycles], 1);
 	known_stack_prefetch(r->tp);
 	walked_prefetch(call->sp);
-}
-
-/* A taken record becomes history. A thread that only frees has no state of its own: any that is taken will do. */
-static void entry_finish(struct recorder *r, const struct live_entry *entry, uint16_t flags)
-{
-	if (r->thread)
-		history_prefetch(r->thread); /* while the record comes */
-	history_append(r->thread, &r->counters, entry->record, r->stamp, flags);
-	live_table_drop(entry);
-	counter_add(&r->counters,
-	            flags & DUMP_HISTORY_FREE_MISSED ? DUMP_COUNTER_frees_missed : DUMP_COUNTER_samples_freed, 1);
 }
 
 static uint32_t thread_id(uint64_t tp)
@@ -202,7 +144,8 @@ static struct dump_stack *intern_stack(const uint64_t *frames, uint64_t tp, uint
 	return stack_table_intern(&stack, reference);
 }
 
-/* The stack of the call, or NULL; its reference all the same. */
+/* The stack of the call, or NULL; its reference all the same. The mapping of a file has a stack of its own, so that it
+ * is told apart wherever stacks are: in the sums, too. */
 static struct dump_stack *record_stack(const struct hook_call *call, struct recorder *r, uint32_t *reference)
 {
 	struct unwind_start start = { .sp = call->sp, .fp = call->fp, .thread_pointer = r->tp };
@@ -220,6 +163,10 @@ static struct dump_stack *record_stack(const struct hook_call *call, struct reco
 		counter_add(&r->counters, DUMP_COUNTER_stacks_truncated, 1);
 	if (walked.flags & DUMP_STACK_DEEP)
 		counter_add(&r->counters, DUMP_COUNTER_stacks_deep, 1);
+	if (UNLIKELY(call->file)) {
+		walked.flags |= DUMP_STACK_FILE;
+		walked.hash = stack_hash_spread(walked.hash ^ DUMP_STACK_FILE);
+	}
 	native = walked.hash;
 	if (UNLIKELY(__atomic_load_n(&payload.has_python, __ATOMIC_ACQUIRE)))
 		python_frames_add(r->tp, &walked);
@@ -250,9 +197,11 @@ static void record_sample(const struct hook_call *call, struct recorder *r, stru
 	struct live_entry entry;
 	struct dump_stack *stack = record_stack(call, r, &record->stack);
 
+	if (UNLIKELY(call->file) && record->stack == payload.dump->unknown_stack)
+		return; /* nothing would tell it from memory */
 	__builtin_prefetch(stack, 1);
 	while ((reserved = live_table_reserve(record->address, &entry)) == LIVE_PRESENT)
-		entry_finish(r, &entry, DUMP_HISTORY_FREE_MISSED);
+		recorder_finish(r, &entry, DUMP_HISTORY_FREE_MISSED);
 	if (stack)
 		exponential_add_sample(stack, record->size, record->rate_bytes);
 	counter_add(&r->counters, DUMP_COUNTER_samples_taken, 1);
@@ -269,8 +218,8 @@ static void record_sample(const struct hook_call *call, struct recorder *r, stru
 }
 
 /* Records the new block of a sampled call. Out of line: its frames are not on the stack while the original runs. */
-static __attribute__((noinline)) void record_block(const struct hook_call *call, uint64_t block, uint64_t size,
-                                                   uint32_t rate)
+__attribute__((noinline)) void hook_record_block(const struct hook_call *call, uint64_t block, uint64_t size,
+                                                 uint32_t rate)
 {
 	struct dump_live_record record;
 	struct recorder r;
@@ -302,7 +251,7 @@ static __attribute__((noinline)) void record_block(const struct hook_call *call,
 static void finish_or_put_back(struct recorder *r, const struct live_entry *entry)
 {
 	if (clock_lease_holds(r->stamp))
-		entry_finish(r, entry, 0);
+		recorder_finish(r, entry, 0);
 	else
 		live_table_put_back(entry);
 }
@@ -326,7 +275,7 @@ static __attribute__((noinline)) void record_free(const struct hook_call *call, 
 		r.counters = counter_row(0, arch_thread_pointer());
 		counter_add(&r.counters, DUMP_COUNTER_filter_hits, 1);
 		if (timed)
-			count_cycles(&r.counters, TIMED_ONE_IN, clock_stamp() - stamp);
+			recorder_add_cycles(&r.counters, TIMED_ONE_IN, clock_stamp() - stamp);
 		return;
 	}
 	recorder_open(&r, call, clock_stamp());
@@ -367,11 +316,11 @@ static __attribute__((noinline)) void record_unknown(const struct hook_call *cal
 
 	counter_add(&counters, DUMP_COUNTER_filter_hits, 1);
 	if (f->timed)
-		count_cycles(&counters, TIMED_ONE_IN, f->cycles);
+		recorder_add_cycles(&counters, TIMED_ONE_IN, f->cycles);
 	count_unseen(call, block);
 }
 
-/* Out of line, as record_block(). */
+/* Out of line, as hook_record_block(). */
 static __attribute__((noinline)) void record_freed(const struct hook_call *call, const struct freeing *f)
 {
 	uint64_t resumed = f->timed ? clock_stamp() : 0;
@@ -380,9 +329,9 @@ static __attribute__((noinline)) void record_freed(const struct hook_call *call,
 	recorder_open(&r, call, f->stamp);
 	counter_add(&r.counters, DUMP_COUNTER_filter_hits, 1);
 	if (live_table_take_hidden(&f->entry))
-		entry_finish(&r, &f->entry, 0);
+		recorder_finish(&r, &f->entry, 0);
 	if (f->timed)
-		count_cycles(&r.counters, TIMED_ONE_IN, f->cycles + clock_stamp() - resumed);
+		recorder_add_cycles(&r.counters, TIMED_ONE_IN, f->cycles + clock_stamp() - resumed);
 	recorder_leave(&r);
 }
 
@@ -413,7 +362,7 @@ static uint64_t free_exact(const struct hook_call *call, uint64_t block)
 	return result;
 }
 
-static uint64_t slow_free(const struct hook_call *call)
+uint64_t hook_release(const struct hook_call *call)
 {
 	if (filter_is_exact())
 		return free_exact(call, old_block(call));
@@ -426,8 +375,6 @@ static uint64_t new_block(const struct hook_call *call, uint64_t result)
 {
 	switch (hook_facts[call->hook].shape) {
 	case SHAPE_OUT: return (uint32_t)result == 0 ? *(const uint64_t *)call->arguments[0] : 0;
-	case SHAPE_MAP:
-	case SHAPE_REMAP: return result == MAP_FAILURE ? 0 : result;
 	case SHAPE_RESIZE: return result >= call->arguments[1] ? call->arguments[0] : 0;
 	default: return result;
 	}
@@ -471,7 +418,7 @@ static uint64_t slow_allocate(struct hook_call *call)
 		count_unwatched();
 	block = new_block(call, result);
 	if (block)
-		record_block(call, block, size, rate);
+		hook_record_block(call, block, size, rate);
 	return result;
 }
 
@@ -485,7 +432,7 @@ static __attribute__((noinline)) void record_successor(const struct hook_call *c
 		return;
 	}
 	recorder_open(&r, call, clock_stamp());
-	entry_finish(&r, entry, 0);
+	recorder_finish(&r, entry, 0);
 	recorder_close(&r);
 }
 
@@ -511,21 +458,23 @@ static uint64_t slow_reallocate(const struct hook_call *call)
 	if (known)
 		record_successor(call, &old, block || frees_by_size(call, fits, size));
 	if (rate && block && !call->inner)
-		record_block(call, block, size, rate);
+		hook_record_block(call, block, size, rate);
 	return result;
 }
 
 uint64_t hook_call_slow(struct hook_call *call)
 {
 	call->inner = UNLIKELY(trampolines_any_outer) && outer_call_holds(call);
+	call->file = 0;
 	switch (hook_facts[call->hook].shape) {
 	case SHAPE_FREE:
-	case SHAPE_UNMAP:
-	case SHAPE_POOL_FREE: return slow_free(call);
+	case SHAPE_POOL_FREE: return hook_release(call);
 	case SHAPE_REALLOC:
 	case SHAPE_RESIZE:
-	case SHAPE_REMAP:
 	case SHAPE_POOL_REALLOC: return slow_reallocate(call);
+	case SHAPE_MAP: return map_hook_map(call);
+	case SHAPE_UNMAP: return map_hook_unmap(call);
+	case SHAPE_REMAP: return map_hook_remap(call);
 	default: return slow_allocate(call);
 	}
 }

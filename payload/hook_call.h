@@ -62,6 +62,7 @@ struct hook_call {
 	uint32_t again; /* set by hook_call_slow(): the entry shall jump to the original without a frame */
 	uint32_t keeps; /* 1: behind it lie the registers that the original gets, then those that it left
 	                   (struct hook_kept, which only hooks.S knows). Not with again */
+	uint32_t file;  /* set by hook_call_slow(): what it makes is the mapping of a file (DUMP_STACK_FILE) */
 };
 
 _Static_assert(offsetof(struct hook_call, arguments) == HOOK_CALL_ARGUMENTS, "arguments");

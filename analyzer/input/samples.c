@@ -85,13 +85,13 @@ static int choose(struct samples *s, size_t first)
 	return filter && filter->choose ? filter->choose(filter->arg, s->tallies, first, s->count) : 0;
 }
 
-static int add_stack(struct samples *s, uint32_t reference)
+static int add_stack(struct samples *s, uint32_t reference, bool beside)
 {
 	int r = s->count == s->room ? grow(s) : 0;
 
 	if (r)
 		return r;
-	s->tallies[s->count] = (struct tally){ .reference = reference };
+	s->tallies[s->count] = (struct tally){ .reference = reference, .beside = beside };
 	s->lives[s->count] = (struct live_part){ 0 };
 	if (s->windows)
 		s->windows[s->count] = (struct window_part){ 0 };
@@ -127,7 +127,7 @@ static int number_of(struct samples *s, uint32_t reference, uint32_t *number)
 		return 0;
 	}
 	*number = (uint32_t)s->count;
-	return add_stack(s, reference);
+	return add_stack(s, reference, !(copy.stack.flags & DUMP_STACK_FILE) == s->options.files);
 }
 
 static uint64_t key_of(uint64_t address, uint64_t stamp)
@@ -360,14 +360,16 @@ static int add_sample(struct samples *s, const struct sample *sample)
 	tally->aligned |= sample->aligned;
 	if (rate > s->rate)
 		s->rate = rate;
-	if (add_end(s, sample, p))
+	if (!tally->beside && add_end(s, sample, p))
 		return -ENOMEM;
-	if (!is_chosen(o->filter, sample)) {
+	if (!tally->beside && !is_chosen(o->filter, sample)) {
 		leave_out(s, sample, live, p);
 		return 0;
 	}
 	if (live)
 		add_pair(part->sum, sample->size, p);
+	if (tally->beside)
+		return 0;
 	if (!tally->out &&
 	    ((live && o->threads && add_to_thread(s, sample, p)) || (o->timeline && add_to_timeline(s, sample, p))))
 		return -ENOMEM;
@@ -470,7 +472,7 @@ static int on_stack(void *arg, uint32_t reference)
 
 static int read_records(struct samples *s)
 {
-	int r = add_stack(s, 0);
+	int r = add_stack(s, 0, s->options.files);
 
 	s->batch->count = 0;
 	if (!r && s->options.filter && s->options.filter->choose) {
@@ -508,9 +510,7 @@ static void clear(struct samples *s)
 	s->times = NULL;
 	s->plans = NULL;
 	s->count = s->room = 0;
-	s->taken = 0;
-	s->stack_bytes = 0;
-	s->oldest_freed = 0;
+	s->taken = s->stack_bytes = s->oldest_freed = 0;
 }
 
 /* What was added to elsewhere. */

@@ -34,6 +34,7 @@ struct tally {
 	uint32_t reference;       /* of the stack; 0: it is not known */
 	bool out;                 /* the filter leaves it out */
 	bool aligned;             /* a block was asked for with an alignment */
+	bool beside;              /* it is not what the report is about: sample_options.files */
 };
 
 /* Of those that are live. */
@@ -57,14 +58,15 @@ struct sample_options {
 	 * which is read second, with 1 if they are in the later one, too. NULL: no such pair. */
 	struct map *kept;
 	bool later;
-	enum sample_half half;               /* only these samples count */
-	bool times;                          /* lifetimes, too, and what was live at */
-	uint64_t peak;                       /* this stamp, which was chosen by half of the samples */
-	bool plan;                           /* how well sums would be known at other rates, too, */
-	enum report_figure planned;          /* those of this figure */
-	bool threads;                        /* sum up by thread, too */
-	bool classes;                        /* sum up by size, by lifetime and by residency, too, */
-	struct labels *labels;               /* and by these; NULL: not asked for */
+	enum sample_half half;      /* only these samples count */
+	bool files;                 /* mappings of files are what counts, else memory; live sums alone have both */
+	bool times;                 /* lifetimes, too, and what was live at */
+	uint64_t peak;              /* this stamp, which was chosen by half of the samples */
+	bool plan;                  /* how well sums would be known at other rates, too, */
+	enum report_figure planned; /* those of this figure */
+	bool threads;               /* sum up by thread, too */
+	bool classes;               /* sum up by size, by lifetime and by residency, too, */
+	struct labels *labels;      /* and by these; NULL: not asked for */
 	const struct sample_filter *filter;  /* NULL: none */
 	struct timeline *timeline;           /* NULL: not asked for */
 	struct spans *spans;                 /* with it; NULL: not asked for */

@@ -415,6 +415,18 @@ static void put_unsampled(struct json *j, const struct report *r)
 	json_object_end(j);
 }
 
+/* Mappings of files, where the report is about memory. */
+static void put_mapped_files(struct json *j, const struct report *r)
+{
+	if (r->options.files || !r->beside.sum[FIGURE_ALLOCATED_COUNT].samples) {
+		json_string(j, "mapped_files", NULL);
+		return;
+	}
+	json_object(j, "mapped_files");
+	put_figures(j, r, &r->beside);
+	json_object_end(j);
+}
+
 static void put_memory(struct json *j, const struct report *r)
 {
 	const struct report_memory *m = &r->memory;
@@ -496,6 +508,7 @@ static void put_view(struct json *j, const struct report *r)
 
 	json_object(j, "view");
 	json_string(j, "kind", o->leaks ? "leaks" : o->diff ? "diff" : o->since_ns ? "since" : o->at_ns ? "at" : "end");
+	json_string(j, "of", o->files ? "mapped-files" : "memory");
 	json_string(j, "sort", report_figure_name(o->sort));
 	if (o->at_ns)
 		json_number(j, "at_seconds", (double)o->at_ns / 1e9);
@@ -535,6 +548,7 @@ int report_json(const struct report *r, FILE *out)
 	put_skipped(&j, r);
 	json_number(&j, "detection_limit_bytes", report_detection_limit(r));
 	json_unsigned(&j, "hidden_block_bytes", report_hidden_bytes(r));
+	put_mapped_files(&j, r);
 	put_memory(&j, r);
 	put_resident(&j, r);
 	put_pace(&j, r);

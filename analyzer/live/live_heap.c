@@ -138,6 +138,8 @@ static int on_live(void *arg, const struct dump_live_record *record)
 	if (r)
 		return r;
 	struct live_stack *stack = &h->list[number];
+	if (stack->flags & DUMP_STACK_FILE)
+		return 0; /* no memory */
 	double p = probability(h, record->size, rate);
 	estimate_add(&stack->live[BYTES], (double)record->size, p);
 	estimate_add_block(&stack->live[BLOCKS], p);
@@ -161,7 +163,8 @@ static int on_stack(void *arg, uint32_t reference)
 	int r = number_of(l, reference, &number);
 	if (r || !number || dump_read_stack(l->dump, reference, &copy))
 		return r;
-	l->heap->list[number].allocated = (double)copy.stack.taken_bytes + copy.stack.excess_bytes;
+	if (!(copy.stack.flags & DUMP_STACK_FILE))
+		l->heap->list[number].allocated = (double)copy.stack.taken_bytes + copy.stack.excess_bytes;
 	return 0;
 }
 

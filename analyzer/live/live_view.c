@@ -40,6 +40,8 @@ int live_check(const struct report_options *o, struct err *e)
 		return err_set(e, EINVAL,
 		               "--live shows the heap as it is: not with --diff, --at, --since, --leaks, --peak, "
 		               "--timeline, --plan or filters");
+	if (o->files)
+		return err_set(e, EINVAL, "--live shows memory: not with --mapped-files");
 	if (o->by > BY_MODULE)
 		return err_set(e, EINVAL, "--live shows stacks, functions, files, lines or modules");
 	if (!report_is_live(o->sort))

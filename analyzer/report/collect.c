@@ -231,6 +231,20 @@ static void fill_part(const struct build *b, struct part *part, size_t number, c
 	take_side(b, part);
 }
 
+/* A stack that the report is not about. */
+static void add_beside(const struct build *b, size_t number, const struct dump_stack *stack)
+{
+	struct part part = { .tally = &b->samples.tallies[number] };
+	struct estimate_sum *sum = part.row.sum;
+
+	if (is_before(b) || has_times(b))
+		return;
+	memcpy(sum, b->samples.lives[number].sum, sizeof b->samples.lives[number].sum);
+	stack_sums(&part, stack, sum + FIGURE_ALLOCATED_BYTES);
+	know_sizes(b, &part, stack);
+	row_merge(&b->report->beside, &part.row);
+}
+
 /* Where samples are left out, their frees still say what the figures are worth. */
 static bool is_empty(const struct build *b, const struct part *part)
 {
@@ -250,6 +264,10 @@ static int make_rows(struct build *b)
 		struct stack_places places = { .count = 0 };
 		bool known = i && !dump_read_stack(b->dump, b->samples.tallies[i].reference, &copy);
 
+		if (b->samples.tallies[i].beside) {
+			add_beside(b, i, known ? &copy.stack : NULL);
+			continue;
+		}
 		if (known) {
 			stack_places_make(&b->stacks, &copy, &places);
 			uint64_t caller = b->samples.tallies[i].aligned && copy.stack.frame_count
@@ -420,6 +438,7 @@ static int read_timeline(struct build *b, size_t count, struct timeline *timelin
 		                          .timeline = timeline,
 		                          .spans = spans,
 		                          .half = half,
+		                          .files = b->report->options.files,
 		                          .progress = b->report->options.progress };
 	struct samples samples = { .rate = largest_rate(b, half) };
 	int s = timeline_init(timeline, count, dump_duration_ns(b->dump));
@@ -512,6 +531,7 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 	struct build b = { .report = r, .dump = dump, .side = side };
 	struct sample_options options = { .leaks = r->rows.leaks ? &b.window : NULL,
 		                          .kept = kept,
+		                          .files = r->options.files,
 		                          .plan = r->options.plan > 0,
 		                          .planned = r->options.sort,
 		                          .threads = r->options.by == BY_THREAD || r->options.sample_groups,

@@ -419,8 +419,8 @@ static void make_memory(struct report *r)
 
 	*m = (struct report_memory){ .shared_growth = NAN, .files_growth = NAN };
 	r->resident = (struct report_resident){ .why = "", .allocator = "" };
-	if (report_compares(r) || r->options.at_ns || !r->session_count)
-		return; /* the sizes are those of the whole session */
+	if (report_compares(r) || r->options.at_ns || !r->session_count || r->options.files)
+		return; /* the sizes are those of the whole session, and of memory */
 	*m = (struct report_memory){ .known = true, .mmap_sampled = true };
 	for (size_t i = 0; i < r->session_count; i++) {
 		const struct recorded_session *s = &r->sessions[i];

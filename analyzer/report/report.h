@@ -59,6 +59,7 @@ struct report_options {
 	bool verbose;    /* in the text: all that is known of the session, and of each row */
 	bool full_names; /* do not abbreviate template arguments in the text */
 	bool diff;       /* two dumps, the older first */
+	bool files;      /* about mappings of files, not about memory: no figure has both */
 	bool tree;       /* in the text: functions below their callers instead of stacks */
 	bool leaks;
 	uint64_t age_ns;   /* of leaks: live blocks older than this, 0: a third of the session */
@@ -164,7 +165,8 @@ struct report {
 	struct report_row total; /* no frames */
 	double listed_whole[2];  /* the upper ends of its bytes, live and allocated */
 	double growth_tail;      /* with what probability lower ends of rows' growth may be false; 0: as all ends */
-	struct report_row unfiltered;                 /* the same without the filter; only sums */
+	struct report_row unfiltered; /* the same without the filter; only sums */
+	struct report_row beside;     /* what the report is not about, options.files, of whole sessions; only sums */
 	struct estimate_sum unassigned[FIGURE_COUNT]; /* of samples without a stack, where the filter asks for names */
 	struct filter filter;
 	struct classes classes;                      /* if options.by or .sample_groups asks for them */

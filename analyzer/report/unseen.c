@@ -72,6 +72,7 @@ void unseen_fill_total(struct report *r)
 {
 	fill_row(r, &r->total);
 	fill_row(r, &r->unfiltered);
+	fill_row(r, &r->beside);
 }
 
 struct unseen_stacks unseen_stacks(const struct report *r, bool live)

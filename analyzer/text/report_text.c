@@ -223,6 +223,7 @@ static void put_report(const struct text *t, const char *name)
 		text_facts(t);
 	else if (r->session_count != 1 || o->at_ns || o->since_ns)
 		text_sessions(t);
+	text_about_files(t);
 	text_filter(t);
 	text_verdict(t);
 	*t->gap = true;
@@ -230,10 +231,12 @@ static void put_report(const struct text *t, const char *name)
 		text_trust(t);
 	text_warnings(t);
 	*t->gap = false;
-	if (o->verbose || report_compares(r))
+	if (o->verbose || report_compares(r)) {
 		put_totals(t);
-	else
+		text_beside_files(t);
+	} else {
 		text_totals(t);
+	}
 	if (o->timeline) {
 		text_timeline(t);
 		return;

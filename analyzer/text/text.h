@@ -95,7 +95,15 @@ bool text_owner(const struct text *t, const char *before, const struct report_ro
 double text_seconds(const struct report *report);
 /* The part that is live; "" if there is none, or in a damaged dump more is live than was allocated. */
 const char *text_kept(double live, double allocated, char text[16]);
+/* A line of a total: of the whole report, or of what is beside it. */
+void text_total(const struct text *t, const char *name, const struct report_row *row, enum report_figure bytes);
 void text_totals(const struct text *t);
+/* Of a report on mappings of files (options.files): what it is about. Of one on memory: how much of files is mapped. */
+void text_about_files(const struct text *t);
+void text_beside_files(const struct text *t);
+/* "live", "allocated"; of files both are "mapped". */
+const char *text_live_word(const struct report *report);
+const char *text_allocated_word(const struct report *report);
 /* By how much RSS has grown, and what has it: one line, or two. False: it is not known. */
 bool text_resident(const struct text *t);
 /* The same as a table of both moments; only if it is known. */

@@ -209,14 +209,18 @@ void text_verdict(const struct text *t)
 	if (filter_any(&r->options.filter))
 		fputs("Of what the filter keeps, ", t->out);
 	else
-		fputs(report_is_live(f) ? "Of what was allocated since the attach, " : "Since the attach, ", t->out);
+		fputs(!report_is_live(f) ? "Since the attach, "
+		      : r->options.files ? "Of the mappings of files since the attach, "
+		                         : "Of what was allocated since the attach, ",
+		      t->out);
 	if (!r->total.sum[f].samples) {
 		if (x.high > 0)
-			fprintf(t->out, "no sample %s: it is less than %s%s",
-			        report_is_live(f) ? "is live" : "was taken", size_format(x.high, value),
+			fprintf(t->out, "no sample %s %s: it is less than %s%s", report_is_live(f) ? "is" : "was",
+			        report_is_live(f) ? text_live_word(r) : "taken", size_format(x.high, value),
 			        level_text(r, &x, level));
 		else
-			fprintf(t->out, "nothing %s", report_is_live(f) ? "is live" : "was allocated");
+			fprintf(t->out, "nothing %s %s", report_is_live(f) ? "is" : "was",
+			        report_is_live(f) ? text_live_word(r) : text_allocated_word(r));
 		put_busiest(t);
 		fputs(".\n", t->out);
 		return;
@@ -226,7 +230,8 @@ void text_verdict(const struct text *t)
 	else
 		fprintf(t->out, "%s%s (%s%s)", hedge(trust), size_format(x.value, value), text_interval(f, &x, range),
 		        level_text(r, &x, level));
-	fputs(report_is_live(f) ? r->options.at_ns ? " was live" : " is still live" : " was allocated", t->out);
+	fprintf(t->out, " %s %s", report_is_live(f) && !r->options.at_ns ? "is still" : "was",
+	        report_is_live(f) ? text_live_word(r) : text_allocated_word(r));
 	put_deepest(t);
 	put_largest(t);
 	put_largest_group(t);
@@ -234,11 +239,11 @@ void text_verdict(const struct text *t)
 }
 
 /* Blocks, of which there may be more than any sample shows. */
-static const char *blocks_text(const struct estimate *count, char text[96])
+static const char *blocks_text(const struct estimate *count, bool files, char text[96])
 {
 	char value[40], low[40];
 	int used = snprintf(text, 96, "%s %s", text_grouped(count->value, value),
-	                    text_plural(count->value, "block", "blocks"));
+	                    text_plural(count->value, files ? "mapping" : "block", files ? "mappings" : "blocks"));
 
 	if (count->low < count->high || count->unseen > 0)
 		snprintf(text + used, 96 - (size_t)used, " (%s or more)", text_grouped(count->low, low));
@@ -251,20 +256,20 @@ const char *text_kept(double live, double allocated, char text[16])
 	return allocated > 0 && live <= allocated * (1 + 1e-9) ? text_percent(live / allocated, text) : text;
 }
 
-static void put_total(const struct text *t, const char *name, enum report_figure bytes, enum report_figure blocks)
+void text_total(const struct text *t, const char *name, const struct report_row *row, enum report_figure bytes)
 {
 	const struct report *r = t->report;
-	struct estimate x = report_estimate(r, &r->total, bytes);
-	struct estimate count = report_estimate(r, &r->total, blocks);
+	struct estimate x = report_estimate(r, row, bytes);
+	struct estimate count = report_estimate(r, row, text_companion(bytes));
 	const struct estimate_sum *allocated = &r->total.sum[FIGURE_ALLOCATED_BYTES];
-	const char *mark = text_trust_mark(t, bytes);
+	const char *mark = row == &r->beside ? "" : text_trust_mark(t, bytes);
 	double seconds = text_seconds(r);
 	char value[40], range[96], rate[40], share[16], many[96];
 
 	bool narrow = t->columns < TOTAL_COLUMNS;
 	fprintf(t->out, "  %-12s %s%9s%s   %-22s", name, t->bold, size_format(x.value, value), t->plain,
 	        text_interval(bytes, &x, range));
-	blocks_text(&count, many);
+	blocks_text(&count, r->options.files || row == &r->beside, many);
 	if (!narrow)
 		fprintf(t->out, "   %-*s", seconds > 0 ? 33 : 0, many);
 	if (mark[0])
@@ -338,8 +343,11 @@ static void put_why(const struct text *t)
 void text_totals(const struct text *t)
 {
 	putc('\n', t->out);
-	put_total(t, t->report->options.at_ns ? "live then" : "still live", FIGURE_LIVE_BYTES, FIGURE_LIVE_COUNT);
-	put_total(t, "allocated", FIGURE_ALLOCATED_BYTES, FIGURE_ALLOCATED_COUNT);
+	char live[24];
+	snprintf(live, sizeof live, t->report->options.at_ns ? "%s then" : "still %s", text_live_word(t->report));
+	text_total(t, live, &t->report->total, FIGURE_LIVE_BYTES);
+	text_total(t, text_allocated_word(t->report), &t->report->total, FIGURE_ALLOCATED_BYTES);
+	text_beside_files(t);
 	if (filter_any(&t->report->options.filter) || text_resident(t))
 		return;
 	put_kernel(t);
@@ -434,7 +442,11 @@ static void put_views(const struct text *t, const char *name)
 {
 	const struct report_options *o = &t->report->options;
 
-	if (o->diff)
+	if (o->files)
+		fprintf(t->out,
+		        "Next: memanalyze --mapped-files -o files.html %s (flame graph) | memanalyze %s (memory)\n",
+		        name, name);
+	else if (o->diff)
 		fputs("Next: memanalyze -o growth.html --diff OLD NEW (flame graph) | memanalyze --leaks NEW\n",
 		      t->out);
 	else if (o->leaks)

@@ -191,8 +191,14 @@ size_t text_holders(const struct text *t)
 
 	snprintf(level, sizeof level, "%g %% interval", 100 * r->options.confidence);
 	fprintf(t->out, "\n%s, innermost function first\n    %s%9s  %-20s %7s %7s %9s %9s %7s%s\n",
-	        report_is_live(f) ? "Held by" : "Allocated by", t->dim, report_is_live(f) ? "live" : "allocated", level,
-	        "share", "kept", report_is_bytes(f) ? "blocks" : "bytes", "each", "samples", t->plain);
+	        r->options.files    ? "Mapped by"
+	        : report_is_live(f) ? "Held by"
+	                            : "Allocated by",
+	        t->dim, report_is_live(f) ? text_live_word(r) : text_allocated_word(r), level, "share", "kept",
+	        !report_is_bytes(f) ? "bytes"
+	        : r->options.files  ? "mappings"
+	                            : "blocks",
+	        "each", "samples", t->plain);
 	for (size_t i = 0; i < r->rows.count; i++) {
 		const struct report_row *row = &r->rows.list[i];
 		bool wanted = !r->options.top || shown < r->options.top;

@@ -53,7 +53,10 @@ static int create_dump(struct session *s, struct err *e)
 	h->injector_pid = getpid();
 	h->target_start_ticks = s->target.start_ticks;
 	h->seed = s->options.seed;
-	h->session_flags = s->options.groups & GROUP_BIT(GROUP_MMAP) ? DUMP_SESSION_MMAP : 0;
+	if (s->options.groups & GROUP_BIT(GROUP_MMAP)) {
+		h->session_flags = DUMP_SESSION_MMAP;
+		h->features |= DUMP_FEATURE_FILES;
+	}
 	if (s->java_names)
 		dump_writer_java(&s->recording.dump, s->java_names->view.s.version);
 	note_start_memory(s);

@@ -119,7 +119,7 @@ def check_machine(tree):
 # Instructions without those that align, of x86-64's hooks and of all trampolines: assembler code, the same with each compiler.
 HOOK_INSTRUCTIONS = {
     "trampoline_code": 26112, "hook_malloc": 15, "hook_calloc": 21, "hook_realloc": 31, "hook_free": 14,
-    "hook_posix_memalign": 18, "hook_mmap": 20, "hook_munmap": 14, "hook_mremap": 31, "hook_outer_calloc": 21,
+    "hook_posix_memalign": 18, "hook_mmap": 22, "hook_munmap": 2, "hook_mremap": 2, "hook_outer_calloc": 21,
     "hook_outer_realloc": 31, "hook_keep_malloc": 17, "hook_keep_free": 16, "hook_keep_python_malloc": 17,
     "hook_enter": 41, "hook_enter_keeping": 84, "outer_enter": 21,
 }

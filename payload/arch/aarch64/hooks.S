@@ -153,9 +153,9 @@ OUTER_BYTES:
 #define OUTER(shape) (shape == SHAPE_ALLOC || shape == SHAPE_OUT || shape == SHAPE_REALLOC || \
 	shape == SHAPE_RESIZE || shape == SHAPE_POOL_REALLOC)
 
-	/* Does it ask for bytes, which are subtracted in a thread state? */
+	/* Does it ask for bytes, which are subtracted in a thread state here? Of mremap map_hook.c does it. */
 #define CHARGES(shape) (shape != SHAPE_FREE && shape != SHAPE_UNMAP && shape != SHAPE_POOL_FREE && \
-	shape != SHAPE_COUNT)
+	shape != SHAPE_COUNT && shape != SHAPE_REMAP)
 
 	.macro	hook id, shape, size
 	.text
@@ -167,17 +167,21 @@ hook_\id:
 	.if	(\shape == SHAPE_ALLOC && \size == SIZE_ARG0) || (\shape == SHAPE_POOL && \size == SIZE_ARG1)
 	cbnz	STATE, .Lslow_\id	/* TRAMPOLINE_ALLOCATE, TRAMPOLINE_POOL_ALLOCATE */
 	mrs	x10, tpidr_el0
-	.elseif	\shape == SHAPE_FREE || \shape == SHAPE_UNMAP
+	.elseif	\shape == SHAPE_FREE
 	test_filter x0, .Luncharged_\id, .Lunknown_\id
 	.elseif	\shape == SHAPE_POOL_FREE
 	test_filter x1, .Luncharged_\id, .Lunknown_\id
+	.elseif	\shape == SHAPE_UNMAP || \shape == SHAPE_REMAP	/* of any part of a mapping */
+	b	.Luncharged_\id
 	.elseif	\shape == SHAPE_COUNT
 	count_up
 	.else
 	.if	\shape == SHAPE_MAP
-	tbz	w3, #5, .Loriginal_\id	/* MAP_ANONYMOUS */
+	and	w10, w3, #0x30
+	cmp	w10, #0x20		/* MAP_ANONYMOUS, and not MAP_FIXED */
+	b.ne	.Luncharged_\id
 	.endif
-	.if	\shape == SHAPE_REALLOC || \shape == SHAPE_RESIZE || \shape == SHAPE_REMAP
+	.if	\shape == SHAPE_REALLOC || \shape == SHAPE_RESIZE
 	test_filter x0, .Luncharged_\id, .Lunknown_\id
 	.elseif	\shape == SHAPE_POOL_REALLOC
 	test_filter x1, .Luncharged_\id, .Lunknown_\id

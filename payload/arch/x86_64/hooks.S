@@ -12,6 +12,7 @@
  *   the thread that owns the near thread state. So here come the other threads, which find their state by a hash of the
  *   thread pointer, and functions with other shapes.
  * - A free reads the second counter of the filter; the trampoline has read the first.
+ * - Of mappings only a new one of anonymous memory is decided here: the others may be about any range (map_hook.h).
  * - SHAPE_COUNT adds 1 to a number (known_code.h), and never leaves this path.
  *
  * On entry r11 is the address of the struct trampoline; rax is the near thread state if the trampoline has subtracted
@@ -162,9 +163,9 @@ OUTER_BYTES:
 #define OUTER(shape) (shape == SHAPE_ALLOC || shape == SHAPE_OUT || shape == SHAPE_REALLOC || \
 	shape == SHAPE_RESIZE || shape == SHAPE_POOL_REALLOC)
 
-	/* Does it ask for bytes, which are subtracted in a thread state? */
+	/* Does it ask for bytes, which are subtracted in a thread state here? Of mremap map_hook.c does it. */
 #define CHARGES(shape) (shape != SHAPE_FREE && shape != SHAPE_UNMAP && shape != SHAPE_POOL_FREE && \
-	shape != SHAPE_COUNT)
+	shape != SHAPE_COUNT && shape != SHAPE_REMAP)
 
 	/* To the original, no thread state taken and no frame made. */
 	.macro	pass_on keeps
@@ -188,18 +189,22 @@ hook_\id:
 	test	%rax, %rax		/* TRAMPOLINE_ALLOCATE, TRAMPOLINE_POOL_ALLOCATE */
 	jnz	.Lslow_\id
 	mov	%fs:0, %r10
-	.elseif	\shape == SHAPE_FREE || \shape == SHAPE_UNMAP
+	.elseif	\shape == SHAPE_FREE
 	test_filter %rdi, .Luncharged_\id, .Lunknown_\id
 	.elseif	\shape == SHAPE_POOL_FREE
 	test_filter %rsi, .Luncharged_\id, .Lunknown_\id
+	.elseif	\shape == SHAPE_UNMAP || \shape == SHAPE_REMAP	/* of any part of a mapping */
+	jmp	.Luncharged_\id
 	.elseif	\shape == SHAPE_COUNT
 	lock incq code_deallocations(%rip)
 	.else
 	.if	\shape == SHAPE_MAP
-	test	$0x20, %cl		/* MAP_ANONYMOUS */
-	jz	.Loriginal_\id
+	mov	%ecx, %eax
+	and	$0x30, %eax
+	cmp	$0x20, %eax		/* MAP_ANONYMOUS, and not MAP_FIXED */
+	jne	.Luncharged_\id
 	.endif
-	.if	\shape == SHAPE_REALLOC || \shape == SHAPE_RESIZE || \shape == SHAPE_REMAP
+	.if	\shape == SHAPE_REALLOC || \shape == SHAPE_RESIZE
 	test_filter %rdi, .Luncharged_\id, .Lunknown_\id
 	.elseif	\shape == SHAPE_POOL_REALLOC
 	test_filter %rsi, .Luncharged_\id, .Lunknown_\id

@@ -44,7 +44,7 @@ def recorded(context, victim, *options, rate):
     check_receipt(session.stop(), victim.pid)
     victim.send("end")
     assert victim.process.wait(PATIENCE) == 0, victim.lines.seen[-5:]
-    return truth, analyze(context, session.dump, "--native", "--top", "0", *LARGE, *SURE)
+    return truth, *(analyze(context, session.dump, "--native", "--top", "0", *LARGE, *SURE, *of) for of in ((), ("--mapped-files",)))
 
 
 def stacks_at(report, function):
@@ -54,14 +54,26 @@ def stacks_at(report, function):
     return [stack for stack, frames in stacks if frames and frames[0][0] == TAKERS[function] and (function, line) in frames]
 
 
+def mapped_at(files, function):
+    """Those that map a file at its line, in whatever class of the JDK mmap is called."""
+    return [stack for stack in stacks_with(files, function) if any(frame["line"] == line_of(function) for frame in stack["frames"])]
+
+
+def inside_files(truth, files):
+    stacks, true = mapped_at(files, "JavaAmounts.mapped"), truth["JavaAmounts.mapped"]["bytes"]
+    low, high = sum_of(stacks, "live_bytes", "low"), sum_of(stacks, "live_bytes", "high")
+    log(f"JavaAmounts.mapped: {true} in {low} .. {high}, {len(stacks)} stacks")
+    assert low <= true <= high, (true, low, high)
+
+
 def is_of_the_jvm(stack):
     """It takes memory for itself now and then, below any method."""
     natives = itertools.takewhile(lambda frame: frame["language"] != "java", stack["frames"])
     return any("libjvm" in (frame["module"] or "") for frame in natives)
 
 
-def exact(truth, report):
-    """Bytes of each kind."""
+def exact(truth, report, files):
+    """Bytes of each kind of memory. files: what is mapped of these is in a report of its own."""
     found = {}
     for function in TAKERS.keys() & truth.keys():
         stacks, told = stacks_at(report, function), truth[function]
@@ -77,8 +89,12 @@ def exact(truth, report):
         each, rest = divmod(found[function], told["objects"])
         low, high = EACH[function]
         assert rest == 0 and count % told["objects"] == 0 and low <= each <= high, (function, count, found[function], told)
-    mapped = sum_of(stacks_with(report, "JavaAmounts.mapped"), "live_bytes")
-    assert mapped < truth["JavaAmounts.mapped"]["bytes"] / truth["JavaAmounts.mapped"]["objects"], "a file's pages are no anonymous memory"
+    for function, method in (("JavaAmounts.mapped", "live"), ("JavaAmounts.unmapped", "allocated")):
+        stacks, told = mapped_at(files, function), truth[function]
+        log(f"{function}: {told}, {sum_of(stacks, method + '_count')} mappings, {sum_of(stacks, method + '_bytes')} bytes")
+        assert sum_of(stacks_with(report, function), "allocated_bytes") < told["bytes"] / told["objects"], "the pages of a file are no memory"
+        assert (sum_of(stacks, method + "_count"), sum_of(stacks, method + "_bytes")) == (told["objects"], told["bytes"]), (function, told)
+    assert not sum_of(mapped_at(files, "JavaAmounts.unmapped"), "live_bytes"), "they were dropped"
     return found
 
 
@@ -92,12 +108,13 @@ def inside(found, report):
 
 @case()
 def java_amounts_are_known_to_their_lines(context):
-    """Direct buffers, a JNI library, Deflater, Inflater, ZipFile; a mapped file is not one of them, also with --mmap."""
+    """Direct buffers, a JNI library, Deflater, Inflater, ZipFile; and MappedByteBuffer with --mmap, which is none of them."""
     command = (context.program("java"), context.program("javac"), "JavaAmounts.java")
     found = exact(*recorded(context, start(context, *command), "--mmap", rate="1"))
-    truth, report = recorded(context, start(context, *command), rate="64k")
+    truth, report, files = recorded(context, start(context, *command), "--mmap", rate="64k")
     assert all(truth[function]["bytes"] in (0, true) for function, true in found.items()), (truth, found)
     inside(found, report)
+    inside_files(truth, files)
 
 
 def newer_jdk(context):
@@ -114,6 +131,8 @@ def newer_jdk(context):
 def java_arenas_are_known_to_their_lines(context):
     """java.lang.foreign.Arena of a later JDK, beside all the other kinds."""
     command = (*newer_jdk(context), "JavaAmounts.java", "JavaArena.java")
-    found = exact(*recorded(context, start(context, *command), rate="1"))
+    found = exact(*recorded(context, start(context, *command), "--mmap", rate="1"))
     assert "JavaArena.arena" in found, found
-    inside(found, recorded(context, start(context, *command), rate="64k")[1])
+    truth, report, files = recorded(context, start(context, *command), "--mmap", rate="64k")
+    inside(found, report)
+    inside_files(truth, files)

@@ -3,6 +3,7 @@ import java.io.File;
 import java.io.FileOutputStream;
 import java.io.InputStream;
 import java.io.RandomAccessFile;
+import java.lang.reflect.Field;
 import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
@@ -66,12 +67,25 @@ public class JavaAmounts {
         return 0;
     }
 
-    // A file's pages, no anonymous memory.
+    // A file's pages, no memory.
     static long mapped(int n) throws Exception {
+        int bytes = 60000 + 701 * (n % 300);
         try (RandomAccessFile file = new RandomAccessFile(folder + "/mapped", "rw")) {
-            kept.add(file.getChannel().map(FileChannel.MapMode.READ_WRITE, 0, 1 << 20)); // takes
+            kept.add(file.getChannel().map(FileChannel.MapMode.READ_WRITE, 4096 * (n % 10), bytes)); // takes
         }
-        return 1 << 20;
+        return bytes;
+    }
+
+    // The same, and dropped at once, as a collection would.
+    static long unmapped(int n) throws Exception {
+        int bytes = 500000 + n;
+        try (RandomAccessFile file = new RandomAccessFile(folder + "/mapped", "rw")) {
+            ByteBuffer buffer = file.getChannel().map(FileChannel.MapMode.PRIVATE, 0, bytes); // takes
+            Field unsafe = Class.forName("sun.misc.Unsafe").getDeclaredField("theUnsafe");
+            unsafe.setAccessible(true);
+            unsafe.getType().getMethod("invokeCleaner", ByteBuffer.class).invoke(unsafe.get(null), buffer);
+        }
+        return bytes;
     }
 
     static void makeZip() throws Exception {
@@ -98,7 +112,8 @@ public class JavaAmounts {
         say("JavaAmounts.deflater", times, JavaAmounts::deflater);
         say("JavaAmounts.inflater", 10 * times, JavaAmounts::inflater);
         say("JavaAmounts.zip", 10 * times, JavaAmounts::zip);
-        say("JavaAmounts.mapped", times, JavaAmounts::mapped);
+        say("JavaAmounts.mapped", 3 * times, JavaAmounts::mapped);
+        say("JavaAmounts.unmapped", times, JavaAmounts::unmapped);
         Kind arena = arena();
         if (arena != null)
             say("JavaArena.arena", 20 * times, arena);

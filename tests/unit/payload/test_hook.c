@@ -206,16 +206,6 @@ static void test_xallocx_semantics(void **state)
 	assert_int_equal(record.size, 100);
 }
 
-static void test_mmap_records_anonymous_mappings_only(void **state)
-{
-	(void)state;
-	answer = 0x9000;
-	call(HOOK_mmap, 0, 4096, 3, MAP_PRIVATE, 5, 0);
-	assert_int_equal(fixture_live_count(&fixture), 0);
-	call(HOOK_mmap64, 0, 4096, 3, MAP_PRIVATE | MAP_ANONYMOUS, (uint64_t)-1, 0);
-	assert_int_equal(fixture_live_count(&fixture), 1);
-}
-
 static void test_calloc_overflow_records_nothing(void **state)
 {
 	(void)state;
@@ -472,7 +462,6 @@ int main(void)
 		EXACT(test_hook_leaves_the_next_block_alone),
 		EXACT_IN_EACH_STATE(test_realloc_semantics),
 		EXACT(test_xallocx_semantics),
-		EXACT(test_mmap_records_anonymous_mappings_only),
 		EXACT_IN_EACH_STATE(test_calloc_overflow_records_nothing),
 		EXACT_IN_EACH_STATE(test_no_bytes_count_as_one),
 		EXACT(test_missed_free_is_noticed),

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which mappings the program has made by functions that are hooked, as ranges: those that are sampled, and all of
+ * files. The live table knows a mapping by where it begins. But munmap, mremap and mmap with MAP_FIXED may be about any
+ * part of one, or about several; and whether what mremap changes is of a file only who has seen it made can say.
+ *
+ * An array, searched from its beginning: whoever calls waits for the kernel, too, which takes longer than a thousand
+ * entries do. It has a limit, so that a search has one. What has no entry, because it was made before the session, by
+ * code whose calls are not seen, or beyond the limit, is known by its beginning alone, by the live table, if it is
+ * sampled.
+ *
+ * An entry is free, busy, or complete. Who makes it busy by compare-and-swap owns it; nobody waits for one that is
+ * busy: two threads that change one mapping at once are an error of the program's.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MAPPINGS_MAX 8192u
+
+/* Whole pages: start <= address < end. */
+struct mapping {
+	uint64_t start, end;
+	bool file;    /* else anonymous memory */
+	bool sampled; /* the live table has, or had, a record of it, at start */
+};
+
+/* The end of a mapping of so many bytes: the kernel rounds them up. */
+static inline uint64_t mapping_end(uint64_t start, uint64_t bytes)
+{
+	return start + ((bytes + 4095) & ~(uint64_t)4095);
+}
+
+/* Forgets all; nobody may use them. */
+void mappings_init(void);
+/* False: no room. */
+bool mappings_add(const struct mapping *mapping);
+/* The one that holds address. */
+bool mappings_find(uint64_t address, struct mapping *mapping);
+/*
+ * Takes start … end out of all that have part of it. For each that is sampled, taken is asked with the mapping as it
+ * was: whether there still is a record of what is left of it, which it has to have changed then: where that begins,
+ * the record does.
+ */
+typedef bool (*mappings_taken)(void *arg, const struct mapping *was, uint64_t start, uint64_t end);
+void mappings_take(uint64_t start, uint64_t end, mappings_taken taken, void *arg);
+/* The same for one as a whole, whose record is the caller's. False: it is there no more. */
+bool mappings_remove(const struct mapping *mapping);

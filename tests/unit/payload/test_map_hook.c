@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+/* What is recorded of mappings, whatever part of them mmap, munmap and mremap are about. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+
+#include "hook_fixture.h"
+#include "tables/mappings.h"
+
+#define PAGE 4096u
+#define BASE 0x70000000ull
+#define AT(page) (BASE + (uint64_t)(page)*PAGE)
+#define ANONYMOUS (MAP_PRIVATE | MAP_ANONYMOUS)
+
+/* One stack for all. */
+static __attribute__((noinline)) uint64_t map(uint64_t at, uint64_t bytes, uint64_t flags)
+{
+	answer = at;
+	uint64_t result = call(HOOK_mmap, at, bytes, 3, flags, 5, 0);
+
+	__asm__ volatile("");
+	return result;
+}
+
+static void unmap(uint64_t at, uint64_t bytes)
+{
+	answer = 0;
+	call(HOOK_munmap, at, bytes, 0, 0, 0, 0);
+}
+
+static void remap(uint64_t from, uint64_t bytes, uint64_t to, uint64_t new_bytes, uint64_t flags)
+{
+	answer = to;
+	call(HOOK_mremap, from, bytes, new_bytes, flags, to, 0);
+}
+
+/* UINT64_MAX: there is no record. */
+static uint64_t size_at(uint64_t at)
+{
+	struct dump_live_record record;
+
+	return fixture_live(&fixture, (void *)at, &record) ? record.size : UINT64_MAX;
+}
+
+static bool is_file(uint64_t at)
+{
+	struct dump_live_record record;
+
+	assert_true(fixture_live(&fixture, (void *)at, &record));
+	return fixture_stack(&fixture, record.stack)->flags & DUMP_STACK_FILE;
+}
+
+static void test_files_have_stacks_of_their_own(void **state)
+{
+	struct dump_live_record records[4];
+
+	(void)state;
+	for (uint64_t i = 0; i < 4; i++) {
+		map(AT(i), PAGE, i % 2 ? MAP_PRIVATE : ANONYMOUS);
+		assert_true(fixture_live(&fixture, (void *)AT(i), &records[i]));
+		assert_int_equal(is_file(AT(i)), i % 2);
+	}
+	assert_int_equal(records[0].stack, records[2].stack);
+	assert_int_equal(records[1].stack, records[3].stack);
+	const struct dump_stack *memory = fixture_stack(&fixture, records[0].stack),
+				*file = fixture_stack(&fixture, records[1].stack);
+	assert_int_not_equal(memory->hash, file->hash);
+	assert_int_equal(memory->frame_count, file->frame_count);
+	assert_memory_equal(memory->frames, file->frames, memory->frame_count * sizeof memory->frames[0]);
+	assert_int_equal(memory->flags | DUMP_STACK_FILE, file->flags);
+	map(AT(9), PAGE, MAP_SHARED);
+	call(HOOK_mmap64, AT(10), PAGE, 3, MAP_SHARED_VALIDATE, 5, 0);
+	assert_true(is_file(AT(9)));
+}
+
+static void test_a_failure_makes_nothing(void **state)
+{
+	(void)state;
+	map(AT(0), 4 * PAGE, MAP_SHARED);
+	answer = UINT64_MAX;
+	call(HOOK_mmap, AT(0), 2 * PAGE, 3, MAP_SHARED | MAP_FIXED, 5, 0);
+	call(HOOK_mmap, 0, 2 * PAGE, 3, MAP_SHARED, 5, 0);
+	call(HOOK_mremap, AT(0), 4 * PAGE, 8 * PAGE, 0, 0, 0);
+	assert_int_equal(fixture_live_count(&fixture), 1);
+	assert_int_equal(size_at(AT(0)), 4 * PAGE);
+	unmap(AT(1), PAGE); /* it is known as before */
+	assert_int_equal(size_at(AT(0)), PAGE);
+	assert_int_equal(size_at(AT(2)), 2 * PAGE);
+	unmap(AT(2) + 1, PAGE); /* the kernel refuses these */
+	unmap(AT(2), 0);
+	unmap(AT(2), UINT64_MAX);
+	assert_int_equal(size_at(AT(2)), 2 * PAGE);
+}
+
+/* Of a part that goes the history has what has gone, and the record what is left: the bytes that were asked for. */
+static void test_parts_are_unmapped(void **state)
+{
+	struct dump_live_record record;
+	struct dump_history_record past;
+
+	(void)state;
+	for (uint64_t kind = 0; kind < 2; kind++) {
+		uint64_t at = AT(100 * kind), before = fixture_history_count(&fixture);
+
+		map(at, 9 * PAGE + 100, kind ? MAP_SHARED : ANONYMOUS);
+		unmap(at, PAGE); /* the first page */
+		assert_int_equal(size_at(at), UINT64_MAX);
+		assert_int_equal(size_at(at + PAGE), 8 * PAGE + 100);
+		unmap(at + 8 * PAGE, PAGE + 1); /* the last two, of which one is not whole */
+		assert_int_equal(size_at(at + PAGE), 7 * PAGE);
+		unmap(at + 3 * PAGE, 2 * PAGE); /* some in the middle */
+		assert_int_equal(size_at(at + PAGE), 2 * PAGE);
+		assert_int_equal(size_at(at + 5 * PAGE), 3 * PAGE);
+		assert_int_equal(is_file(at + 5 * PAGE), kind);
+		assert_true(fixture_live(&fixture, (void *)(at + 5 * PAGE), &record));
+		assert_int_equal(fixture_stack(&fixture, record.stack)->taken_count, 2); /* two, of one's bytes */
+		assert_int_equal(fixture_stack(&fixture, record.stack)->taken_bytes, 9 * PAGE + 100);
+		unmap(at, 20 * PAGE); /* and all */
+		assert_int_equal(fixture_live_count(&fixture), 0);
+		for (uint64_t i = 0; i < 5; i++) {
+			static const uint64_t sizes[] = { PAGE, PAGE + 100, 2 * PAGE, 2 * PAGE, 3 * PAGE };
+
+			assert_true(fixture_history(&fixture, before + i, &past));
+			assert_int_equal(past.flags, 0);
+			assert_int_equal(past.rate_bytes, 1);
+			assert_true(past.size == sizes[i] || i > 2);
+		}
+		assert_int_equal(fixture_history_count(&fixture), before + 5);
+	}
+	assert_int_equal(fixture_counter(&fixture, DUMP_COUNTER_samples_taken), 4);
+	assert_int_equal(fixture_counter(&fixture, DUMP_COUNTER_samples_freed), 4);
+}
+
+static void test_fixed_mappings_replace_others(void **state)
+{
+	(void)state;
+	map(AT(0), 10 * PAGE, ANONYMOUS);
+	map(AT(20), 4 * PAGE, MAP_SHARED);
+	map(AT(2), 3 * PAGE, MAP_SHARED | MAP_FIXED);
+	map(AT(9), 12 * PAGE, ANONYMOUS | MAP_FIXED);
+	assert_int_equal(size_at(AT(0)), 2 * PAGE);
+	assert_int_equal(size_at(AT(2)), 3 * PAGE);
+	assert_int_equal(size_at(AT(5)), 4 * PAGE);
+	assert_int_equal(size_at(AT(9)), 12 * PAGE);
+	assert_int_equal(size_at(AT(21)), 3 * PAGE);
+	assert_true(is_file(AT(2)) && is_file(AT(21)) && !is_file(AT(0)) && !is_file(AT(5)) && !is_file(AT(9)));
+	assert_int_equal(fixture_live_count(&fixture), 5);
+	assert_int_equal(fixture_counter(&fixture, DUMP_COUNTER_frees_missed), 0);
+}
+
+/* The kernel does not give out a place twice. */
+static void test_what_is_mapped_over_has_gone_unseen(void **state)
+{
+	struct dump_history_record past;
+
+	(void)state;
+	map(AT(0), 10 * PAGE, MAP_SHARED);
+	map(AT(5), PAGE, ANONYMOUS);
+	assert_int_equal(size_at(AT(0)), 5 * PAGE);
+	assert_int_equal(size_at(AT(6)), 4 * PAGE);
+	assert_true(fixture_history(&fixture, 0, &past));
+	assert_int_equal(past.flags, DUMP_HISTORY_FREE_MISSED);
+	assert_int_equal(past.size, PAGE);
+}
+
+static void test_mremap_keeps_the_kind(void **state)
+{
+	(void)state;
+	for (uint64_t kind = 0; kind < 2; kind++) {
+		uint64_t at = AT(1000 * kind);
+
+		map(at, 4 * PAGE, kind ? MAP_SHARED : ANONYMOUS);
+		remap(at, 4 * PAGE, at, 6 * PAGE, 0); /* in place */
+		assert_int_equal(size_at(at), 6 * PAGE);
+		remap(at, 6 * PAGE, at + 100 * PAGE, 8 * PAGE, MREMAP_MAYMOVE);
+		assert_int_equal(size_at(at), UINT64_MAX);
+		assert_int_equal(size_at(at + 100 * PAGE), 8 * PAGE);
+		remap(at + 102 * PAGE, 2 * PAGE, at, 3 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED); /* a part of it */
+		assert_int_equal(size_at(at + 100 * PAGE), 2 * PAGE);
+		assert_int_equal(size_at(at), 3 * PAGE);
+		assert_int_equal(size_at(at + 104 * PAGE), 4 * PAGE);
+		remap(at, 0, at + 200 * PAGE, PAGE, MREMAP_MAYMOVE); /* once more */
+		assert_int_equal(size_at(at), 3 * PAGE);
+		for (uint64_t page = 0; page <= 200; page++)
+			if (size_at(at + page * PAGE) != UINT64_MAX)
+				assert_int_equal(is_file(at + page * PAGE), kind);
+		assert_int_equal(fixture_live_count(&fixture), 4 * (kind + 1));
+	}
+	assert_int_equal(fixture_counter(&fixture, DUMP_COUNTER_frees_missed), 0);
+}
+
+static uint64_t next_random(uint64_t *state, uint64_t below)
+{
+	*state = *state * 6364136223846793005u + 1442695040888963407u;
+	return (*state >> 33) % below;
+}
+
+#define MODEL_PAGES 64u
+
+/* Of each page, whose it is: 0 nobody's, 1 memory, 2 of a file. Of what is recorded. */
+static void check_model(const uint8_t *model)
+{
+	uint8_t found[MODEL_PAGES] = { 0 };
+
+	for (uint64_t page = 0; page < MODEL_PAGES; page++) {
+		uint64_t size = size_at(AT(page));
+
+		for (uint64_t i = 0; size != UINT64_MAX && i < size / PAGE; i++) {
+			assert_int_equal(found[page + i], 0);
+			found[page + i] = is_file(AT(page)) ? 2 : 1;
+		}
+	}
+	assert_memory_equal(found, model, sizeof found);
+}
+
+static void test_any_calls_leave_what_is_there(void **state)
+{
+	uint8_t model[MODEL_PAGES] = { 0 };
+	uint64_t random = 4711;
+
+	(void)state;
+	for (int i = 0; i < 3000; i++) {
+		uint64_t from = next_random(&random, MODEL_PAGES), pages = 1 + next_random(&random, MODEL_PAGES - from);
+		uint64_t to = next_random(&random, MODEL_PAGES - pages + 1);
+		uint8_t kind = (uint8_t)(1 + next_random(&random, 2));
+
+		switch (next_random(&random, 3)) {
+		case 0:
+			map(AT(from), pages * PAGE, (kind == 1 ? ANONYMOUS : MAP_SHARED) | MAP_FIXED);
+			memset(model + from, kind, pages);
+			break;
+		case 1:
+			unmap(AT(from), pages * PAGE);
+			memset(model + from, 0, pages);
+			break;
+		default: /* only what is of one kind can be moved, to where nothing of it is */
+			for (uint64_t k = 0; k < pages; k++)
+				if (model[from + k] != kind || (from + k >= to && from + k < to + pages))
+					kind = 0;
+			if (!kind)
+				break;
+			remap(AT(from), pages * PAGE, AT(to), pages * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED);
+			memset(model + from, 0, pages);
+			memset(model + to, kind, pages);
+		}
+		check_model(model);
+	}
+	assert_int_equal(fixture_counter(&fixture, DUMP_COUNTER_frees_missed), 0);
+}
+
+static uint64_t live_of(double *bytes, uint32_t count, uint64_t step)
+{
+	uint64_t blocks = 0;
+
+	*bytes = 0;
+	for (uint64_t page = 0; page < count * step; page++) {
+		struct dump_live_record r;
+
+		if (!fixture_live(&fixture, (void *)AT(page), &r))
+			continue;
+		blocks++;
+		*bytes += (double)r.size / -expm1(-(double)r.size / (double)r.rate_bytes);
+	}
+	return blocks;
+}
+
+/* What is left of mappings that were cut in two is estimated without bias. 4.5 standard errors. */
+static void test_parts_keep_their_probability(void **state)
+{
+	enum { COUNT = 4000, PAGES = 16 };
+	const double p = -expm1(-(double)PAGES * PAGE / 100000);
+	double bytes;
+
+	(void)state;
+	for (uint64_t i = 0; i < COUNT; i++) {
+		map(AT(PAGES * i), PAGES * PAGE, MAP_SHARED);
+		unmap(AT(PAGES * i + 3), 6 * PAGE);
+	}
+	uint64_t blocks = live_of(&bytes, COUNT, PAGES);
+	assert_int_equal(blocks % 2, 0);
+	assert_true(fabs((double)blocks / 2 - COUNT * p) < 4.5 * sqrt(COUNT * p * (1 - p)));
+	assert_true(fabs(bytes - COUNT * 10.0 * PAGE) < 4.5 * 10 * PAGE * sqrt(COUNT * (1 - p) / p));
+	for (uint64_t i = 0; i < COUNT; i++)
+		unmap(AT(PAGES * i), PAGES * PAGE);
+	assert_int_equal(fixture_live_count(&fixture), 0);
+}
+
+/* Whoever was not sampled and grows is of the kind that it was made as. */
+static void test_kinds_of_what_is_not_sampled(void **state)
+{
+	uint64_t found = 0;
+
+	(void)state;
+	for (uint64_t i = 0; i < 4000; i++) {
+		uint64_t at = AT(32 * i);
+
+		map(at, PAGE, i % 2 ? MAP_SHARED : ANONYMOUS);
+		remap(at, PAGE, at + PAGE, 20 * PAGE, MREMAP_MAYMOVE);
+		if (size_at(at + PAGE) == UINT64_MAX)
+			continue;
+		assert_int_equal(is_file(at + PAGE), i % 2);
+		found++;
+		unmap(at + PAGE, 20 * PAGE);
+	}
+	assert_true(found > 1000);
+	assert_int_equal(fixture_live_count(&fixture), 0);
+}
+
+static int open_rate(void **state)
+{
+	(void)state;
+	start(100000, true);
+	return 0;
+}
+
+/* More mappings than are kept as ranges are known by where they begin. */
+static void test_no_room_for_ranges(void **state)
+{
+	(void)state;
+	for (uint64_t i = 0; i < MAPPINGS_MAX + 100; i++)
+		map(AT(4 * i), 2 * PAGE, MAP_SHARED);
+	unmap(AT(4 * 7), PAGE);
+	assert_int_equal(size_at(AT(4 * 7 + 1)), PAGE);
+	remap(AT(4 * (MAPPINGS_MAX + 50)), 2 * PAGE, AT(4 * (MAPPINGS_MAX + 50)), 3 * PAGE, 0);
+	assert_int_equal(size_at(AT(4 * (MAPPINGS_MAX + 50))), 3 * PAGE);
+	assert_true(is_file(AT(4 * (MAPPINGS_MAX + 50))));
+	for (uint64_t i = 0; i < MAPPINGS_MAX + 100; i++)
+		unmap(AT(4 * i), 3 * PAGE);
+	assert_int_equal(fixture_live_count(&fixture), 0);
+	map(AT(0), 2 * PAGE, MAP_SHARED);
+	unmap(AT(1), PAGE); /* there is room again */
+	assert_int_equal(size_at(AT(0)), PAGE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		EXACT_IN_EACH_STATE(test_files_have_stacks_of_their_own),
+		EXACT(test_a_failure_makes_nothing),
+		EXACT(test_parts_are_unmapped),
+		EXACT(test_fixed_mappings_replace_others),
+		EXACT(test_what_is_mapped_over_has_gone_unseen),
+		EXACT_IN_EACH_STATE(test_mremap_keeps_the_kind),
+		EXACT(test_any_calls_leave_what_is_there),
+		EXACT(test_no_room_for_ranges),
+		cmocka_unit_test_setup_teardown(test_parts_keep_their_probability, open_rate, close_session),
+		cmocka_unit_test_setup_teardown(test_kinds_of_what_is_not_sampled, open_rate, close_session),
+	};
+
+	return cmocka_run_group_tests_name("map_hook", tests, NULL, NULL);
+}
