@@ -51,10 +51,21 @@ int record_compile(struct session *s, struct err *e)
 	return rc < 0 ? rc : unwind_tables_index(&s->recording.tables, &s->view.modules, &s->view.maps, e);
 }
 
-static int note(struct session *s, enum dump_note_kind kind, const char *text, struct err *e)
+int record_unseen(struct session *s, enum dump_note_kind kind, const char *text, struct err *e)
 {
 	session_say(s, "not seen: %s", text);
 	return dump_writer_note(&s->recording.dump, kind, text, e);
+}
+
+int record_unseen_once(struct session *s, enum dump_note_kind kind, const char *text, struct err *e)
+{
+	uint32_t number;
+
+	if (string_table_find(&s->recording.unseen, text, &number))
+		return 0;
+	if (string_table_add(&s->recording.unseen, text, &number))
+		return err_set(e, ENOMEM, "out of memory");
+	return record_unseen(s, kind, text, e);
 }
 
 /* One note per line of text. */
@@ -67,7 +78,7 @@ static int note_lines(struct session *s, enum dump_note_kind kind, const char *t
 	if (!copy)
 		return err_set(e, ENOMEM, "out of memory");
 	for (char *line = strtok_r(copy, "\n", &rest); line && rc == 0; line = strtok_r(NULL, "\n", &rest))
-		rc = note(s, kind, line, e);
+		rc = record_unseen_once(s, kind, line, e);
 	return rc;
 }
 
@@ -92,14 +103,15 @@ int record_modules(struct session *s, uint32_t first_id, struct err *e)
 			char text[300];
 			snprintf(text, sizeof text, "%s has no unwind table%s%s: stacks through it may end early",
 			         elf_module_name(m), s->view.coverage[i].text[0] ? ": " : "", s->view.coverage[i].text);
-			rc = note(s, DUMP_NOTE_NO_UNWIND, text, e);
+			rc = record_unseen_once(s, DUMP_NOTE_NO_UNWIND, text, e);
 		}
 	}
 	for (size_t i = 0; i < s->view.plan.refusal_count && rc == 0; i++)
-		rc = note(s, DUMP_NOTE_NOT_PATCHED, s->view.plan.refusals[i].text, e);
+		rc = record_unseen_once(s, DUMP_NOTE_NOT_PATCHED, s->view.plan.refusals[i].text, e);
 	for (size_t i = 0; i < s->view.plan.note_count && rc == 0; i++) {
 		char text[PLAN_NOTE_TEXT];
-		rc = note(s, DUMP_NOTE_STATIC, plan_note_text(&s->view.plan.notes[i], &s->view.modules, text), e);
+		rc = record_unseen_once(s, DUMP_NOTE_STATIC,
+		                        plan_note_text(&s->view.plan.notes[i], &s->view.modules, text), e);
 	}
 	rc = rc ?: note_lines(s, DUMP_NOTE_NOT_PATCHED, s->view.modules.unread, e);
 	if (rc == 0 && first_id == 1)

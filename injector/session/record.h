@@ -8,6 +8,9 @@
 int record_compile_rows(struct session *s, struct err *e) WARN_UNUSED;
 /* … and an index over them, for the payload. */
 int record_compile(struct session *s, struct err *e) WARN_UNUSED;
+/* Says what is not seen, and notes it in the dump; _once: if this text was not said in that way before. */
+int record_unseen(struct session *s, enum dump_note_kind kind, const char *text, struct err *e) WARN_UNUSED;
+int record_unseen_once(struct session *s, enum dump_note_kind kind, const char *text, struct err *e) WARN_UNUSED;
 /* Writes module records for ids from first_id on, with notes on what is not covered. */
 int record_modules(struct session *s, uint32_t first_id, struct err *e) WARN_UNUSED;
 /* Notes on what hooks that have been chosen anew do not see. */

@@ -56,6 +56,7 @@ void session_done(struct session *s)
 	free(s->outcome.residue);
 	free(s->outcome.notes);
 	free(s->recording.named_threads);
+	string_table_done(&s->recording.unseen);
 	entry_hooks_free(&s->hooks);
 	code_runs_free(&s->code_runs);
 	changes_free(&s->changes);

@@ -11,6 +11,7 @@
 
 #include "touch/remote/borrow.h"
 #include "control.h"
+#include "base/string_table.h"
 #include "recording/dump_file.h"
 #include "recording/dump_writer.h"
 #include "entry/entry_hooks.h"
@@ -147,10 +148,11 @@ struct session_recording {
 	struct governor governor;
 	struct named_thread *named_threads; /* sorted: threads that the dump has names of */
 	size_t named_thread_count;
-	uint32_t recorded_names; /* records of threads in the dump */
-	uint64_t started_ns;     /* CLOCK_MONOTONIC when recording began */
-	uint64_t cpu_start_ns;   /* CPU time that the target had used then */
-	bool asks_usable_size;   /* the payload asks malloc_usable_size */
+	struct string_table unseen; /* texts of record_unseen_once() */
+	uint32_t recorded_names;    /* records of threads in the dump */
+	uint64_t started_ns;        /* CLOCK_MONOTONIC when recording began */
+	uint64_t cpu_start_ns;      /* CPU time that the target had used then */
+	bool asks_usable_size;      /* the payload asks malloc_usable_size */
 };
 
 /* The function that ends code objects (python_code.h). */

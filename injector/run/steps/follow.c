@@ -13,15 +13,13 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "run/steps/attach.h"
 #include "base/cleanup.h"
-#include "run/steps/inspect.h"
 #include "run/steps/java_session.h"
+#include "run/steps/late_modules.h"
 #include "run/steps/memory_usage.h"
 #include "process/proc_stat.h"
 #include "run/reports/live_child.h"
 #include "session/payload_place.h"
-#include "run/steps/plan.h"
 #include "touch/python/python_hooks.h"
 #include "touch/patches/recording.h"
 #include "touch/python/python_session.h"
@@ -29,7 +27,6 @@
 #include "session/rate_control.h"
 #include "session/record.h"
 #include "host/say.h"
-#include "touch/patches/session_entries.h"
 #include "run/steps/session_file.h"
 #include "base/size.h"
 #include "session/status_line.h"
@@ -57,9 +54,9 @@ struct follower {
 		next_python_ns, fast_until_ns, quiet_from_ns;
 	struct memory_usage usage;
 	uint64_t tick_ns;
-	uint64_t taken;   /* samples, at the last tick */
-	uint64_t cpu_ns;  /* of the process, at the last tick that was idle */
-	uint32_t watched; /* of session_entries_watch */
+	uint64_t taken;  /* samples, at the last tick */
+	uint64_t cpu_ns; /* of the process, at the last tick that was idle */
+	struct late_modules late;
 	bool said_no_thinning, said_abandoned;
 };
 
@@ -88,98 +85,6 @@ static enum session_end how_it_ended(const struct session *s, int *detail)
 	}
 	*detail = (int)(code >> 8 & 0xff);
 	return SESSION_END_EXITED;
-}
-
-/* GOT entries that are patched now, for planning the others. */
-static int patched_entries(struct session *s, struct got_entry **entries, size_t *count, struct err *e)
-{
-	uint32_t entry_count = 0;
-
-	int rc = session_entries(s, entries, &entry_count, e);
-	*count = 0;
-	for (uint32_t i = 0; i < entry_count && rc == 0; i++)
-		if ((*entries)[i].state == GOT_PATCHED)
-			(*entries)[(*count)++] = (*entries)[i];
-	return rc;
-}
-
-/* The trampolines in force, as plans want them. */
-static int trampolines_in_force(struct session *s, struct control_trampoline **trampolines, size_t *count,
-                                struct err *e)
-{
-	*count = s->view.plan.trampoline_count;
-	*trampolines = calloc(*count + 1, sizeof **trampolines);
-	if (!*trampolines)
-		return err_set(e, ENOMEM, "out of memory");
-	memcpy(*trampolines, s->view.plan.trampolines, *count * sizeof **trampolines);
-	return 0;
-}
-
-/* New or gone modules: ids, unwind tables, records in the dump, and the GOT entries that they brought with them. */
-static int modules_came_or_went(struct follower *f, struct err *e)
-{
-	struct session *s = f->s;
-	AUTO_FREE uint32_t *old_ids = calloc(s->view.modules.count + 1, sizeof *old_ids);
-	AUTO_FREE struct got_entry *patched = NULL;
-	AUTO_FREE struct control_trampoline *trampolines = NULL;
-	size_t old_count = s->view.modules.count, patched_count = 0, trampoline_count = 0;
-	uint32_t known = s->view.next_module_id;
-
-	if (!old_ids)
-		return err_set(e, ENOMEM, "out of memory");
-	for (size_t i = 0; i < old_count; i++)
-		old_ids[i] = s->view.modules.list[i].id;
-	int rc = trampolines_in_force(s, &trampolines, &trampoline_count, e);
-	rc = rc ?: inspect_session_again(s, e);
-	rc = rc ?: session_entries_mark_gone(s, e);
-	rc = rc ?: patched_entries(s, &patched, &patched_count, e);
-	rc = rc ?: record_compile(s, e);
-	if (rc < 0)
-		return rc;
-	const struct got_plan_options options = {
-		.groups = s->options.groups,
-		.trampolines = trampolines,
-		.trampoline_count = trampoline_count,
-		.patched = patched,
-		.patched_count = patched_count,
-	};
-	rc = plan_again(s, &options, e);
-	if (rc < 0)
-		return rc;
-	for (size_t i = 0; i < old_count; i++)
-		if (old_ids[i] && !modules_with_id(&s->view.modules, old_ids[i]))
-			dump_writer_module_gone(&s->recording.dump, old_ids[i]);
-	rc = record_modules(s, known, e);
-	rc = rc ?: inspect_choose(s, e);
-	if (rc == 0 && s->view.plan.entry_count && s->recording.asks_usable_size && !recording_usable_size(s)) {
-		static const char text[] =
-			"a module loaded since brought another allocator: its allocations are seen after a new attach";
-		s->view.plan.entry_count = 0;
-		session_say(s, "not seen: %s", text);
-		rc = dump_writer_note(&s->recording.dump, DUMP_NOTE_NOT_PATCHED, text, e);
-	}
-	if (rc == 0 && s->view.plan.entry_count) {
-		uint32_t before = s->outcome.entries.patched;
-		rc = attach_patch_more(s, e);
-		if (rc == 0 && s->options.verbose)
-			session_say(s, "%u GOT entries more in modules loaded since",
-			            s->outcome.entries.patched - before);
-	}
-	return rc == 0 ? session_entries_watch(s, &f->watched, e) : rc;
-}
-
-static int poll_modules(struct follower *f)
-{
-	struct session *s = f->s;
-	bool changed = false, consistent = false;
-	struct err why = { 0 };
-
-	int rc = modules_changed(&s->view.modules, &s->memory, &changed, &consistent, &why);
-	if (rc == 0 && changed && consistent)
-		rc = modules_came_or_went(f, &why);
-	if (rc < 0 && s->options.verbose)
-		session_say(s, "memattach: modules loaded since: %s", why.text);
-	return rc;
 }
 
 static bool execed(struct session *s)
@@ -296,7 +201,7 @@ static void look_at_modules(struct follower *f, uint64_t now)
 {
 	struct err why;
 
-	f->next_modules_ns = now + (poll_modules(f) < 0 ? RENEW_NS : MODULES_NS);
+	f->next_modules_ns = now + (late_modules_poll(&f->late, now) < 0 ? RENEW_NS : MODULES_NS);
 	if (python_hooks_watch(f->s, &why) < 0)
 		session_say(f->s, "memattach: %s", why.text);
 	java_session_await(f->s);
@@ -416,9 +321,11 @@ int follow_session(struct session *s, enum session_end *end, int *detail, struct
 	f.fast_until_ns = clock_monotonic_ns() + (s->recording.dump.dense ? RENEW_NS : 0);
 	f.quiet_from_ns = clock_monotonic_ns() + QUIET_AFTER_NS;
 	int rc = set_timer(&f, TICK_FAST_NS, e);
-	rc = rc ?: session_entries_watch(s, &f.watched, e);
+	rc = rc ?: late_modules_begin(&f.late, s, e);
 	rc = rc ?: follow(&f, end, detail, e);
 	memory_usage_end(&f.usage);
+	if (rc == 0 && *end == SESSION_END_ASKED)
+		late_modules_end(&f.late);
 	if (rc < 0 && !target_alive(&s->target)) { /* what could not be read may be another's who has its number */
 		*end = how_it_ended(s, detail);
 		rc = 0;

@@ -80,7 +80,11 @@ int patches_write_words(struct session *s, uint64_t deadline_ns, struct err *e)
 	struct patching p = { 0 };
 
 	int rc = word_patches_list(s, &p.words, e);
-	rc = rc ?: write_listed(s, &p, deadline_ns, e);
+	if (rc < 0)
+		return rc;
+	rc = write_listed(s, &p, deadline_ns, e);
+	if (rc < 0)
+		word_patches_withdraw(s, &p.words);
 	word_patches_free(&p.words);
 	return rc;
 }

@@ -29,7 +29,7 @@
 /* Writes the jumps of session.hooks, which are listed, and the words of the plan of the view; the trampolines are set.
  * -EBUSY: no moment was found until the deadline; nothing is written then. */
 int patches_write(struct session *s, uint64_t deadline_ns, struct err *e) WARN_UNUSED;
-/* The same for the words of the plan alone. */
+/* The same for the words of the plan alone; if it fails they are not listed either. */
 int patches_write_words(struct session *s, uint64_t deadline_ns, struct err *e) WARN_UNUSED;
 
 /* Before a detach: what is in the process but not in the table of changes was brought there by another memattach, or by

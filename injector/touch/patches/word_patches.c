@@ -85,6 +85,20 @@ int word_patches_list(struct session *s, struct word_patches *w, struct err *e)
 	return rc;
 }
 
+/* Where one is written all the same, or the payload cannot be told, they stay: each says what it holds. */
+void word_patches_withdraw(struct session *s, const struct word_patches *w)
+{
+	const uint64_t at = s->payload.session + offsetof(struct memattach_session, entry_count);
+
+	for (uint32_t i = 0; i < w->count; i++)
+		if (s->changes.list[w->rows[i]].state != CHANGE_LISTED)
+			return;
+	if (!w->count || (size_t)w->rows[w->count - 1] + 1 != s->changes.count)
+		return;
+	if (target_write(&s->writer, CHANGE_PAYLOAD, at, &w->first, sizeof w->first, ERR_IGNORED) == 0)
+		changes_keep(&s->changes, (size_t)w->rows[0]);
+}
+
 /* Those of this memattach are in the table in the order of the payload's list; those of another one are added. What the
  * payload says that a word held is what it gets (session_entries.h). */
 static int find_rows(struct session *s, struct word_patches *w, struct err *e)

@@ -27,6 +27,8 @@ void word_patches_free(struct word_patches *w);
 
 /* Lists the words of the plan of the view in the payload, after those that are there. */
 int word_patches_list(struct session *s, struct word_patches *w, struct err *e) WARN_UNUSED;
+/* No moment came in which they could be written: they are not listed any more. */
+void word_patches_withdraw(struct session *s, const struct word_patches *w);
 /* All that the payload lists. */
 int word_patches_read(struct session *s, struct word_patches *w, struct err *e) WARN_UNUSED;
 

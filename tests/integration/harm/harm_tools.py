@@ -2,6 +2,7 @@
 """Debuggers and tracers beside memattach: before, during and after a session both work, and the program goes on."""
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from harness import Session, Victim, case, check_receipt
 from procfs import Failure, PATIENCE, Skip, read_text
+from reports import analyze, stacks_with, sum_of
 
 
 def need(*programs):
@@ -65,6 +67,36 @@ def strace_beside_us(context):
     need("strace")
     victim = Victim(context, "alloc_loop", "2")
     before_during_and_after(context, victim, lambda: tool("timeout", "-s", "INT", "1", "strace", "-f", "-c", "-p", victim.pid, says="attached"))
+
+
+@case()
+def strace_as_a_library_is_loaded(context):
+    """The library's GOT entries cannot be patched while another tracer has the thread: that is said, and they are once it has gone."""
+    need("strace")
+    victim = Victim(context, "late_module", context.target("plugin.so"))
+    session = Session(context, victim.pid, "--hooks", "got", rate="1", deadline="2s")
+    tracer = context.start(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=none", "-p", str(victim.pid)])
+    end = time.monotonic() + PATIENCE
+    while "TracerPid:\t0" in read_text(f"/proc/{victim.pid}/status"):
+        assert time.monotonic() < end and tracer.poll() is None, "strace does not trace"
+        time.sleep(0.01)
+    victim.send("load")
+    victim.wait("^LOADED$")
+    session.lines.wait(rf"^not seen: \d+ GOT entries in modules loaded since: .* is traced by PID {tracer.pid} \(strace\)")
+    tracer.terminate()
+    tracer.wait(PATIENCE)
+    session.lines.wait("GOT entries more in modules loaded since")
+    victim.send("go")
+    truth = victim.truth()["plugin_keep"]
+    check_receipt(session.stop(), victim.pid)
+    said = session.said()
+    assert said.count("modules loaded since:") == 1 and re.search(r"(\d+) of \1 GOT entries restored", said), said
+    report = analyze(context, session.dump)
+    assert sum_of(stacks_with(report, "plugin_keep"), "live_bytes") == truth["live_bytes"], report
+    assert any("modules loaded since" in note["text"] for note in report["notes"] if note["kind"] == "not_patched"), report["notes"]
+    lines = [line for line in said.splitlines() if line.startswith("not seen: ")]
+    assert len(lines) == len(set(lines)), lines  # also what was said before
+    victim.finish_by_stdin()
 
 
 @contextlib.contextmanager

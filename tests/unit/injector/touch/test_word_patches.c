@@ -197,6 +197,26 @@ static void test_what_was_listed_only_is_as_before(void **state)
 		assert_int_equal(w->pages[i], 1000 + i);
 }
 
+static void test_what_was_listed_only_can_be_withdrawn(void **state)
+{
+	struct world *w = *state;
+	struct word_patches words;
+	struct err e;
+
+	assert_int_equal(word_patches_list(&w->s, &words, &e), 0);
+	word_patches_withdraw(&w->s, &words);
+	word_patches_free(&words);
+	assert_int_equal(w->block.entry_count, 2);
+	assert_int_equal(w->s.changes.count, 0);
+	write_words(w);
+	assert_int_equal(word_patches_list(&w->s, &words, &e), 0);
+	words.rows[0] = 0; /* as if one of these was written */
+	word_patches_withdraw(&w->s, &words);
+	word_patches_free(&words);
+	assert_int_equal(w->block.entry_count, 2 + 2 * ENTRIES);
+	assert_int_equal(w->s.changes.count, 2 * ENTRIES);
+}
+
 /* The table is that of another memattach, which has died: it begins with what the payload lists. */
 static void test_what_was_refused_is_no_change_of_one_that_died(void **state)
 {
@@ -257,6 +277,7 @@ int main(void)
 		CASE(test_only_what_is_expected_is_patched),
 		CASE(test_only_what_is_ours_is_given_back),
 		CASE(test_what_was_listed_only_is_as_before),
+		CASE(test_what_was_listed_only_can_be_withdrawn),
 		CASE(test_what_was_refused_is_no_change_of_one_that_died),
 		CASE(test_a_word_that_is_listed_twice_gets_what_it_held_last),
 		CASE(test_there_is_room_for_so_many),
