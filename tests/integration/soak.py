@@ -143,6 +143,8 @@ def slice_of(options, ledger, part, first):
     """Runs one slice; returns what is to be noted. The count says what was really done, also when it ends by a failure."""
     kind, victim, *rest = part.split(".")
     detaching = rest == ["detach"]
+    if options.work:
+        os.makedirs(options.work, exist_ok=True)
     work = tempfile.mkdtemp(prefix=f"memattach-{part}-", dir=options.work)
     context = Context(options.memattach, None, options.targets, work, 0)
     context.options = shlex.split(options.options)
