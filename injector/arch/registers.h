@@ -74,6 +74,9 @@ uint64_t registers_tp(const struct registers *regs);
 bool registers_in_64_bit_code(const struct registers *regs);
 /* The system call that the thread was stopped in, -1 if none. */
 int64_t registers_syscall(const struct registers *regs);
+/* The same, or the one that it has just made or is about to make, of a traced thread that stands still. Where the
+ * kernel tells only of a thread that sleeps which call it is in, the code does. */
+int64_t registers_at_call(pid_t tid, const struct registers *regs);
 /* Was it stopped while it slept in a system call that signals interrupt? */
 bool registers_sleeping(const struct registers *regs);
 /* code_address(word): the address of code that a word of a stack or a register holds. */

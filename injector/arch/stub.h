@@ -11,7 +11,6 @@
  *                      SA_EXTENDED_MAX bytes: vector registers), SA_DATA
  *   SD_*               places in struct stub_data that others read as well
  *   STUB_CHECKPOINT_*  first argument of the getpid calls at which a living tracer takes over
- *   STUB_CLONES        0: it cannot make the call clone, for which it has steps of its own (memory_clone.h)
  *   stub_code          to stub_code_end: the code, which runs at any address
  */
 #pragma once

@@ -232,8 +232,6 @@ static int prepare(struct cloning *x, struct err *e)
 	unsigned collected;
 	pid_t holder;
 
-	if (!STUB_CLONES)
-		return err_set(e, ENOTSUP, "on this machine memattach cannot");
 	int rc = clone_prospect_look(&x->prospect, x->census->target, s->options.clone, e);
 	rc = rc ?: inspect_open(s, e);
 	rc = rc ?: session_lock_take(&s->target, &holder, e);

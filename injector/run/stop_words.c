@@ -75,7 +75,7 @@ static bool is_call_of_malloc(int64_t number)
 /* With one thread only nothing tells but where it is. */
 int stop_words_check(const struct stop_words *w, const struct registers *regs, pid_t tid, struct err *e)
 {
-	const int64_t number = registers_syscall(regs);
+	const int64_t number = registers_at_call(tid, regs);
 	const struct mapping *m = maps_find(&w->census->maps, registers_pc(regs));
 	const bool may_be = number >= 0 ? is_call_of_malloc(number) : m && w->libc && mapping_same_file(m, w->libc);
 

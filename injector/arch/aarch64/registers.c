@@ -102,9 +102,15 @@ void registers_before_stop(struct blocked_call *before, pid_t pid, pid_t tid)
 
 size_t registers_read_extended(pid_t tid, void *buffer, size_t bytes)
 {
-	struct iovec iov = { buffer, bytes };
+	static const int sets[] = { NT_ARM_SVE,
+		                    NT_FPREGSET }; /* the first has whole vectors, on processors with longer ones */
 
-	return ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)NT_FPREGSET, &iov) == 0 ? iov.iov_len : 0;
+	for (unsigned i = 0; i < sizeof sets / sizeof sets[0]; i++) {
+		struct iovec iov = { buffer, bytes };
+		if (ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)sets[i], &iov) == 0)
+			return iov.iov_len;
+	}
+	return 0;
 }
 
 uint64_t registers_extended_bytes(void)
@@ -311,6 +317,22 @@ bool registers_in_64_bit_code(const struct registers *regs)
 int64_t registers_syscall(const struct registers *regs)
 {
 	return regs->call;
+}
+
+int64_t registers_at_call(pid_t tid, const struct registers *regs)
+{
+	const uint64_t pc = regs->general.pc;
+
+	if (regs->call >= 0)
+		return regs->call;
+	for (unsigned i = 0; i < 2; i++) {
+		errno = 0;
+		const uint32_t word =
+			(uint32_t)ptrace(PTRACE_PEEKTEXT, tid, (void *)(uintptr_t)(pc - i * CALL_BYTES), NULL);
+		if (errno == 0 && word == WORD_SYSTEM_CALL)
+			return (int64_t)regs->general.regs[CALL_REGISTER];
+	}
+	return -1;
 }
 
 bool registers_sleeping(const struct registers *regs)

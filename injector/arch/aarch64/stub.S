@@ -9,20 +9,27 @@
  */
 #include "arch/aarch64/stub.h"
 
+#define SYS_exit_group 94
+#define SYS_nanosleep 101
 #define SYS_rt_sigaction 134
 #define SYS_rt_sigprocmask 135
 #define SYS_rt_sigpending 136
 #define SYS_rt_sigreturn 139
+#define SYS_prctl 167
 #define SYS_getpid 172
 #define SYS_sendto 206
 #define SYS_recvfrom 207
 #define SYS_munmap 215
+#define SYS_clone 220
 #define SYS_mmap 222
+#define SYS_close_range 436
 #define SIG_SETMASK 2
 #define SIGSET_BYTES 8
 #define SIG_IGN 1
 #define SIGACTION_RESTART_BIT 28 /* SA_RESTART of <signal.h> */
 #define MSG_NOSIGNAL 0x4000 /* SIGPIPE would wait behind the mask and end the program */
+#define PR_SET_NAME 15
+#define CLOSE_RANGE_UNSHARE 2
 #define PROT_READ_WRITE 3
 #define MAP_PRIVATE_ANONYMOUS 0x22
 #define MAP_FIXED_NOREPLACE_HIGH 0x10
@@ -131,6 +138,8 @@ stub_code:
 .Ldirect:
 	cmp	x8, #SC_SYSCALL_LIMIT
 	b.hs	.Lfunction
+	cmp	x8, #SYS_clone
+	b.eq	.Lclone
 	svc	#0
 	b	.Lresult
 .Lfunction:
@@ -141,6 +150,25 @@ stub_code:
 	sub	x22, x22, #1
 	cbnz	x22, .Lcall
 	b	.Lcheckpoint
+
+.Lclone:
+	svc	#0
+	cbnz	x0, .Lresult
+	/* The clone, in memory of its own (memory_clone.h): it knows no other way than to its end. */
+	mov	x0, #PR_SET_NAME
+	add	x1, x20, #SA_CLONE_NAME
+	system_call SYS_prctl
+	mov	x0, #0			/* it has no descriptors then, and the program's are its own again */
+	mov	w1, #-1
+	mov	x2, #CLOSE_RANGE_UNSHARE
+	system_call SYS_close_range
+	add	x0, x20, #SA_CLONE_SLEEP	/* meanwhile it is seized */
+	mov	x1, #0
+	system_call SYS_nanosleep
+.Lclone_ends:
+	mov	x0, #0
+	system_call SYS_exit_group
+	b	.Lclone_ends
 
 .Lend:
 	ldr	x9, [x20, #SA_ERRNO_ADDRESS]

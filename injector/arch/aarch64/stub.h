@@ -58,7 +58,6 @@
  */
 #define STUB_CHECKPOINT_CALLS 0x4d415401
 #define STUB_CHECKPOINT_END 0x4d415402
-#define STUB_CLONES 0 /* can it make a clone of the process (memory_clone.h)? */
 #define STUB_MAGIC 0x425554534d454d31
 
 #ifndef __ASSEMBLER__

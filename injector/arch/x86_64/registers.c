@@ -228,6 +228,12 @@ int64_t registers_syscall(const struct registers *regs)
 	return in_syscall(regs) ? (int64_t)regs->general.orig_rax : -1;
 }
 
+int64_t registers_at_call(pid_t tid, const struct registers *regs)
+{
+	(void)tid;
+	return registers_syscall(regs);
+}
+
 bool registers_sleeping(const struct registers *regs)
 {
 	int64_t result = -(int64_t)regs->general.rax;

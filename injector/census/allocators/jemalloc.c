@@ -6,25 +6,42 @@
 #include "arch/address_bits.h"
 #include "census/allocators/jemalloc_caches.h"
 
-#define LEAF_PAGES (1u << 18) /* elements of a leaf, and of the root */
-#define LEAF_BYTES (8ull * LEAF_PAGES)
-#define LEAF_SPAN ((uint64_t)LEAF_PAGES * CENSUS_PAGE)
 #define ELEMENTS (CENSUS_PAGE / 8)
 #define SPANS_MAX 64u /* of those in which there is memory, so many are tried to find the root */
 #define PROOFS 8u     /* elements that agree, or more; of three one may lead elsewhere: what is left of freed extents */
 #define ZEROS_MAX 512u     /* elements of pages that are not its, before the first that is */
 #define LOOKS_MAX 1000000u /* at elements, in each module */
-#define LARGE_LEAST 16384u /* bytes of the smallest large class */
+#define ADDRESSES_LOG 48u
 
 enum extent_state { ACTIVE, DIRTY, MUZZY, RETAINED };
 
 /* edata.h, extent_structs.h; sc.h. */
-const struct jemalloc_layout jemalloc_layouts[JEMALLOC_LAYOUTS] = {
-	{ "5.3", true, 3, 20, 28, 16, 232, 36 },
-	{ "5.3", true, 3, 20, 28, 8, 235, 39 },
-	{ "5.2", false, 2, 18, 26, 16, 232, 36 },
-	{ "5.2", false, 2, 18, 26, 8, 235, 39 },
+const struct jemalloc_layout jemalloc_layouts[JEMALLOC_PAGES][JEMALLOC_LAYOUTS] = {
+	{
+		{ "5.3", true, 3, 20, 28, 16, 232, 36, 36, 12 },
+		{ "5.3", true, 3, 20, 28, 8, 235, 39, 39, 12 },
+		{ "5.2", false, 2, 18, 26, 16, 232, 36, 36, 12 },
+		{ "5.2", false, 2, 18, 26, 8, 235, 39, 39, 12 },
+	},
+	{
+		{ "5.3", true, 3, 20, 28, 16, 232, 52, 41, 16 },
+		{ "5.3", true, 3, 20, 28, 8, 235, 55, 44, 16 },
+		{ "5.2", false, 2, 18, 26, 16, 232, 52, 52, 16 },
+		{ "5.2", false, 2, 18, 26, 8, 235, 55, 55, 16 },
+	},
 };
+
+/* Of the root and of a leaf, rtree.h: both have half of the bits of a page's number. */
+static uint64_t leaf_bytes(const struct jemalloc_layout *l)
+{
+	return 8ull << (ADDRESSES_LOG - l->page_log) / 2;
+}
+
+/* Of the addresses that a leaf is for. */
+static uint64_t leaf_span(const struct jemalloc_layout *l)
+{
+	return leaf_bytes(l) / 8 << l->page_log;
+}
 
 /* rtree.h: the address has bits 6 to 47, of 64 bytes each; above it is the size class, in bits 2 to 4 the state. */
 struct jemalloc_element jemalloc_element_of(uint64_t word)
@@ -62,11 +79,11 @@ static bool elements_agree(const struct jemalloc_layout *l, const struct jemallo
 }
 
 /* By a large block, or by a small one that jemalloc's own profiler has sampled. */
-static bool is_filled(uint64_t extent_bytes, uint64_t block_bytes)
+static bool is_filled(const struct jemalloc_layout *l, uint64_t extent_bytes, uint64_t block_bytes)
 {
-	const uint64_t bytes = block_bytes > LARGE_LEAST ? block_bytes : LARGE_LEAST;
+	const uint64_t least = 4 * jemalloc_page(l), bytes = block_bytes > least ? block_bytes : least;
 
-	return extent_bytes >= bytes && extent_bytes - bytes <= CENSUS_PAGE;
+	return extent_bytes >= bytes && extent_bytes - bytes <= jemalloc_page(l);
 }
 
 /* edata.h: bits of the first word; e_addr, whose offset in its page is chance; e_size_esn. What the element of a freed
@@ -75,14 +92,15 @@ bool jemalloc_extent_of(const struct jemalloc_layout *l, struct jemalloc_extent 
                         const struct jemalloc_element *element, const uint64_t words[3])
 {
 	const unsigned state = (unsigned)(words[0] >> (l->class_shift - l->state_bits)) & ((1u << l->state_bits) - 1);
-	const unsigned size_class = words[0] >> l->class_shift & 255, free = words[0] >> l->free_shift & 1023;
+	const unsigned size_class = words[0] >> l->class_shift & 255,
+		       free = words[0] >> l->free_shift & ((1u << (l->page_log - 2)) - 1);
 	const bool slab = words[0] >> 12 & 1, active = state == ACTIVE;
-	const uint64_t bytes = words[2] & ~(CENSUS_PAGE - 1ull);
+	const uint64_t bytes = words[2] & ~(jemalloc_page(l) - 1);
 
 	if (state > RETAINED || !elements_agree(l, element, state, size_class, slab) || !bytes ||
 	    words[1] >> ADDRESS_BITS || bytes >> ADDRESS_BITS)
 		return false;
-	*x = (struct jemalloc_extent){ .start = words[1] & ~(CENSUS_PAGE - 1ull), .active = active };
+	*x = (struct jemalloc_extent){ .start = words[1] & ~(jemalloc_page(l) - 1), .active = active };
 	x->end = x->start + bytes;
 	if (!x->active)
 		return true;
@@ -91,7 +109,7 @@ bool jemalloc_extent_of(const struct jemalloc_layout *l, struct jemalloc_extent 
 	x->block_bytes = jemalloc_class_bytes(l, size_class);
 	x->room = slab ? bytes / x->block_bytes : 1;
 	x->blocks = slab ? x->room - free : 1;
-	return slab ? bytes % x->block_bytes == 0 && free <= x->room : is_filled(bytes, x->block_bytes);
+	return slab ? bytes % x->block_bytes == 0 && free <= x->room : is_filled(l, bytes, x->block_bytes);
 }
 
 struct jemalloc {
@@ -99,7 +117,8 @@ struct jemalloc {
 	const struct maps *maps;
 	struct census_memory *memory;
 	struct extents *extents;
-	const struct jemalloc_layout *layout; /* that was proved */
+	const struct jemalloc_layout *layouts; /* that are tried, all of the same page */
+	const struct jemalloc_layout *layout;  /* that was proved */
 	uint64_t root;
 	uint64_t until; /* extents were counted up to here */
 	uint64_t span;  /* of addresses, of the leaf that is counted: its begin */
@@ -108,7 +127,8 @@ struct jemalloc {
 
 static bool element_at(struct jemalloc *j, uint64_t leaf, uint64_t page, struct jemalloc_element *element)
 {
-	*element = jemalloc_element_of(census_memory_word(j->memory, leaf + page % LEAF_SPAN / CENSUS_PAGE * 8));
+	*element = jemalloc_element_of(
+		census_memory_word(j->memory, leaf + (page % leaf_span(j->layouts) >> j->layouts->page_log) * 8));
 	return element->edata != 0;
 }
 
@@ -137,7 +157,7 @@ static enum verdict judge(struct jemalloc *j, const struct votes *v, bool last)
 	for (unsigned i = 0; i < JEMALLOC_LAYOUTS; i++) {
 		const bool enough = last || v->agree[i] == PROOFS * PROOFS;
 		if (enough && v->agree[i] >= PROOFS && v->disagree[i] * 2 <= v->agree[i]) {
-			j->layout = &jemalloc_layouts[i];
+			j->layout = &j->layouts[i];
 			return PROVED;
 		}
 		over += enough || v->disagree[i] > 2 + v->agree[i];
@@ -158,7 +178,7 @@ static void vote(struct jemalloc *j, uint64_t leaf, uint64_t page, struct votes 
 		return;
 	}
 	for (unsigned i = 0; i < JEMALLOC_LAYOUTS; i++) {
-		const bool agrees = extent_at(j, &jemalloc_layouts[i], &element, page, &x);
+		const bool agrees = extent_at(j, &j->layouts[i], &element, page, &x);
 		v->agree[i] += agrees;
 		v->disagree[i] += !agrees;
 	}
@@ -167,18 +187,19 @@ static void vote(struct jemalloc *j, uint64_t leaf, uint64_t page, struct votes 
 /* Do the elements of a leaf for a span of addresses lead to extents that agree with them? */
 static bool leaf_agrees(struct jemalloc *j, uint64_t leaf, uint64_t span)
 {
+	const uint64_t page = jemalloc_page(j->layouts), end = span + leaf_span(j->layouts);
 	struct votes v = { .zeros = 0 };
 
 	for (size_t i = resident_pages_from(j->memory->pages, span); i < j->memory->pages->count; i++) {
 		const struct page_run *run = &j->memory->pages->runs[i];
 		uint64_t at = run->start > span ? run->start : span;
-		for (; at < run->end && at < span + LEAF_SPAN; at += CENSUS_PAGE) {
+		for (; at < run->end && at < end; at = (at | (page - 1)) + 1) {
 			vote(j, leaf, at, &v);
 			const enum verdict verdict = judge(j, &v, ++j->looks > LOOKS_MAX);
 			if (verdict != GOES_ON || j->looks > LOOKS_MAX)
 				return verdict == PROVED;
 		}
-		if (run->start >= span + LEAF_SPAN)
+		if (run->start >= end)
 			break;
 	}
 	return judge(j, &v, true) == PROVED;
@@ -194,7 +215,7 @@ static size_t list_spans(const struct jemalloc *j, uint64_t spans[SPANS_MAX])
 		const bool zeros = i && m[-1].inode && m[-1].end == m->start;
 		const bool may_be = other_heap_is_private(m) && !m->path[0] && !zeros;
 		const uint64_t at = may_be ? resident_pages_next(j->memory->pages, m->start) : UINT64_MAX;
-		const uint64_t span = at - at % LEAF_SPAN;
+		const uint64_t span = at - at % leaf_span(j->layouts);
 		if (at < m->end && (!count || spans[count - 1] != span))
 			spans[count++] = span;
 	}
@@ -207,11 +228,12 @@ static bool try_word(struct jemalloc *j, uint64_t at, uint64_t word, uint64_t st
 {
 	const struct mapping *m = word && word % 64 == 0 ? maps_find(j->maps, word) : NULL;
 
-	if (!m || !other_heap_is_private(m) || m->end - word < LEAF_BYTES)
+	if (!m || !other_heap_is_private(m) || m->end - word < leaf_bytes(j->layouts))
 		return false;
 	for (size_t i = 0; i < span_count; i++) {
-		const uint64_t offset = spans[i] / LEAF_SPAN * 8;
-		if (at - start < offset || end - (at - offset) < LEAF_BYTES || !leaf_agrees(j, word, spans[i]))
+		const uint64_t offset = spans[i] / leaf_span(j->layouts) * 8;
+		if (at - start < offset || end - (at - offset) < leaf_bytes(j->layouts) ||
+		    !leaf_agrees(j, word, spans[i]))
 			continue;
 		j->root = at - offset;
 		return true;
@@ -240,17 +262,29 @@ static bool find_root(struct jemalloc *j, uint64_t start, uint64_t end, bool spa
 }
 
 /* Those with little data first: large tables of a program are looked through last. */
+static bool find_by(struct jemalloc *j, const struct jemalloc_layout *layouts)
+{
+	const uint64_t least = leaf_bytes(layouts);
+	uint64_t spans[SPANS_MAX];
+	bool found = false;
+
+	j->layouts = layouts;
+	const size_t span_count = list_spans(j, spans);
+	for (int sparse = 1; sparse >= 0 && !found; sparse--)
+		for (const struct mapping *m = other_heap_next_module(j->maps, NULL, least); m && !found;
+		     m = other_heap_next_module(j->maps, m, least))
+			found = find_root(j, m->start, m->start + other_heap_data_bytes(m), sparse, spans, span_count);
+	return found;
+}
+
 static bool find(void *context)
 {
 	struct jemalloc *j = context;
-	uint64_t spans[SPANS_MAX];
-	const size_t span_count = list_spans(j, spans);
 	bool found = false;
 
-	for (int sparse = 1; sparse >= 0 && !found; sparse--)
-		for (const struct mapping *m = other_heap_next_module(j->maps, NULL, LEAF_BYTES); m && !found;
-		     m = other_heap_next_module(j->maps, m, LEAF_BYTES))
-			found = find_root(j, m->start, m->start + other_heap_data_bytes(m), sparse, spans, span_count);
+	for (unsigned i = 0; i < JEMALLOC_PAGES && !found; i++)
+		if (jemalloc_layouts[i]->page_log <= PAGE_LOG_MOST)
+			found = find_by(j, jemalloc_layouts[i]);
 	return found;
 }
 
@@ -273,15 +307,15 @@ static int count_elements(void *context, const uint64_t *words, size_t count, ui
 {
 	struct jemalloc *j = context;
 	struct jemalloc_extent x;
-	uint64_t page = j->span + index * CENSUS_PAGE;
+	uint64_t page = j->span + index * jemalloc_page(j->layout);
 	int rc = 0;
 
-	for (size_t i = 0; i < count && rc == 0; i++, page += CENSUS_PAGE) {
+	for (size_t i = 0; i < count && rc == 0; i++, page += jemalloc_page(j->layout)) {
 		const struct jemalloc_element element = jemalloc_element_of(words[i]);
 		if (page < j->until || !element.edata)
 			continue;
 		if (!extent_at(j, j->layout, &element, page, &x))
-			j->heap->lost_bytes += element.state == ACTIVE ? CENSUS_PAGE : 0;
+			j->heap->lost_bytes += element.state == ACTIVE ? jemalloc_page(j->layout) : 0;
 		else if (x.start == page)
 			rc = count_extent(j, &x, e);
 	}
@@ -291,7 +325,7 @@ static int count_elements(void *context, const uint64_t *words, size_t count, ui
 static int count_leaf(struct jemalloc *j, uint64_t leaf, uint64_t span, struct err *e)
 {
 	j->span = span;
-	return other_heap_each_words(j->heap, j->memory, leaf, LEAF_BYTES, count_elements, j, e);
+	return other_heap_each_words(j->heap, j->memory, leaf, leaf_bytes(j->layout), count_elements, j, e);
 }
 
 int jemalloc_take(struct other_heap *h, const struct maps *maps, struct census_memory *memory, struct extents *extents,
@@ -304,14 +338,15 @@ int jemalloc_take(struct other_heap *h, const struct maps *maps, struct census_m
 		return 0;
 	h->name = "jemalloc";
 	h->release = j.layout->release;
-	for (uint64_t at = j.root; at < j.root + LEAF_BYTES && rc == 0 && !h->over; at += 8) {
+	const uint64_t end = j.root + leaf_bytes(j.layout);
+	for (uint64_t at = j.root; at < end && rc == 0 && !h->over; at += 8) {
 		if (at % CENSUS_PAGE < 8 || at == j.root) {
 			const uint64_t there = resident_pages_next(memory->pages, at);
 			at = there > at ? there + (j.root - there) % 8 : at;
 		}
-		const uint64_t leaf = at < j.root + LEAF_BYTES ? census_memory_word(memory, at) : 0;
+		const uint64_t leaf = at < end ? census_memory_word(memory, at) : 0;
 		if (leaf && leaf % 64 == 0 && leaf >> ADDRESS_BITS == 0)
-			rc = count_leaf(&j, leaf, (at - j.root) / 8 * LEAF_SPAN, e);
+			rc = count_leaf(&j, leaf, (at - j.root) / 8 * leaf_span(j.layout), e);
 	}
 	extents_sort(extents);
 	if (rc == 0)

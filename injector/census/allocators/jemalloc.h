@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The heap of jemalloc 5.2 and 5.3, built for addresses of 48 bits, found without symbols.
+ * The heap of jemalloc 5.2 and 5.3, built for addresses of 48 bits, found without symbols. Its pages have 4 KiB, or 64
+ * KiB on machines whose kernels may have such, whatever this kernel has.
  *
  * Of each page that is the first or last one of an extent, and of all pages of slabs, a radix tree has an element: its
- * root is an array of 2^18 words in the zero data of a module, one for each GiB of addresses; a word leads to a leaf of
- * 2^18 elements, one for each page. An element is the address of the extent's edata_t with its size class and whether
- * it is a slab around it, and in 5.3 its state (rtree.h, edata.h; extent_structs.h of 5.2), and the edata_t has the
- * same, and where the extent is. So root and layout are proved where elements and what they lead to agree. Sizes are
- * those of the classes, of which there are two sets: of the usual quantum of 16 bytes, and of 8 as redis has it.
+ * root is an array of words in the zero data of a module, of as many bits as a leaf: 2^18 words, one for each GiB of
+ * addresses, or 2^16, one for four; a word leads to a leaf of as many elements, one for each page. An element is the
+ * address of the extent's edata_t with its size class and whether it is a slab around it, and in 5.3 its state
+ * (rtree.h, edata.h; extent_structs.h of 5.2), and the edata_t has the same, and where the extent is. So root and
+ * layout are proved where elements and what they lead to agree. Sizes are those of the classes, of which there are two
+ * sets: of the usual quantum of 16 bytes, and of 8 as redis has it.
  *
  * An extent is active (a slab of blocks of one size, with how many are free, or one block), or free: dirty, muzzy or
  * retained. Huge pages of the HPA, which is off unless a program asks for it, are extents, too.
@@ -24,9 +26,17 @@ struct jemalloc_layout {
 	unsigned quantum;                             /* bytes */
 	unsigned classes;                             /* this one has what has none */
 	unsigned small;                               /* so many are of slabs */
+	unsigned cached;                              /* of so many at least a thread has a cache */
+	unsigned page_log;                            /* 2^page_log bytes of a page */
 };
-#define JEMALLOC_LAYOUTS 4u
-extern const struct jemalloc_layout jemalloc_layouts[JEMALLOC_LAYOUTS];
+#define JEMALLOC_LAYOUTS 4u /* for each size of a page */
+#define JEMALLOC_PAGES 2u
+extern const struct jemalloc_layout jemalloc_layouts[JEMALLOC_PAGES][JEMALLOC_LAYOUTS];
+
+static inline uint64_t jemalloc_page(const struct jemalloc_layout *layout)
+{
+	return 1ull << layout->page_log;
+}
 
 /* What an element of the tree says of the extent that a page is in. */
 struct jemalloc_element {

@@ -43,7 +43,7 @@ static bool read_cache(const struct jemalloc_layout *l, const uint64_t *words, s
 		last = b;
 	}
 	c->words = c->bins * JEMALLOC_BIN_WORDS;
-	return c->bins >= l->small;
+	return c->bins >= l->cached;
 }
 
 /* A bin of 5.2, whose stack is behind that of the one before, which ends at *end; 0: there is none before. */

@@ -47,6 +47,7 @@ void other_heap_add(struct other_heap *h, uint64_t size, uint64_t blocks, uint64
 	s = s ? s : &h->sizes[h->size_count++];
 	s->bytes = size;
 	s->blocks += blocks;
+	s->live += live;
 	s->kept += kept;
 }
 
@@ -60,6 +61,7 @@ void other_heap_remove(struct other_heap *h, uint64_t size, uint64_t blocks, uin
 	there = there < blocks * size ? there : blocks * size;
 	there = there < h->live ? there : h->live;
 	s->blocks -= blocks;
+	s->live -= there < s->live ? there : s->live;
 	s->kept += there;
 	h->live_blocks -= blocks;
 	h->live_bytes -= blocks * size;
@@ -69,9 +71,13 @@ void other_heap_remove(struct other_heap *h, uint64_t size, uint64_t blocks, uin
 
 void other_heap_remove_cached(struct other_heap *h, uint64_t size, uint64_t blocks)
 {
+	const struct other_size *s = other_heap_size(h, size);
 	const uint64_t before = h->live_bytes;
 
-	other_heap_remove(h, size, blocks, blocks * size);
+	if (!s || !s->blocks)
+		return;
+	blocks = blocks < s->blocks ? blocks : s->blocks;
+	other_heap_remove(h, size, blocks, (uint64_t)((double)s->live * (double)blocks / (double)s->blocks));
 	h->cached_bytes += before - h->live_bytes;
 }
 

@@ -16,6 +16,7 @@
 struct other_size {
 	uint64_t bytes; /* of each block */
 	uint64_t blocks;
+	uint64_t live; /* resident bytes */
 	uint64_t kept; /* free bytes, of memory that is there, which only blocks of this size can use */
 };
 
@@ -52,7 +53,7 @@ void other_heap_add(struct other_heap *h, uint64_t size, uint64_t blocks, uint64
 /* Takes blocks away that were added as live and are free, and so many bytes of them that are there, but not more than
  * there are. */
 void other_heap_remove(struct other_heap *h, uint64_t size, uint64_t blocks, uint64_t there);
-/* The same of blocks that are in caches. */
+/* The same of blocks that are in caches: as much of them is there as of the size's others. */
 void other_heap_remove_cached(struct other_heap *h, uint64_t size, uint64_t blocks);
 
 /*

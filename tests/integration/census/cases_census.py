@@ -137,7 +137,8 @@ def census_of_redis(context):
     assert redis.poll() is None
 
 
-JEMALLOC = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
+LIBRARIES = f"/usr/lib/{os.uname().machine}-linux-gnu"
+JEMALLOC = f"{LIBRARIES}/libjemalloc.so.2"
 
 
 @case()
@@ -167,10 +168,10 @@ def census_of_jemalloc(context):
     victim.finish_by_stdin()
 
 
-MIMALLOC = "/usr/lib/x86_64-linux-gnu/libmimalloc.so.2"
+MIMALLOC = f"{LIBRARIES}/libmimalloc.so.2"
 
 
-TCMALLOC = "/usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.so.4"
+TCMALLOC = f"{LIBRARIES}/libtcmalloc_minimal.so.4"
 
 
 def check_other_heap(context, library, name, release):

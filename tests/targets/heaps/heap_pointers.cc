@@ -182,10 +182,17 @@ static void keep_in_vector()
 	void *mine = new Kept<VECTOR>;
 
 	waiting++;
+#ifdef __x86_64__
 	asm volatile("movq %0, %%xmm7\n\txorl %k0, %k0\n1:\tpause\n\tcmpb $0, %1\n\tje 1b\n\tmovq %%xmm7, %0"
 	             : "+r"(mine)
 	             : "m"(stop)
 	             : "xmm7", "memory");
+#else
+	asm volatile("fmov d7, %0\n1:\tyield\n\tldrb %w0, %1\n\tcbz %w0, 1b\n\tfmov %0, d7"
+	             : "+r"(mine)
+	             : "m"(stop)
+	             : "v7", "memory");
+#endif
 	asm volatile("" : : "r"(mine) : "memory");
 }
 

@@ -14,10 +14,10 @@
 #define PAGE 4096ull
 #define ADDRESS 0x7f0012345000ull
 #define SLAB (1ull << 12)
-#define NEW (&jemalloc_layouts[0]) /* 5.3, and 5.2, of the usual quantum; */
-#define NEW_QUANTUM_8 (&jemalloc_layouts[1])
-#define OLD (&jemalloc_layouts[2])
-#define OLD_QUANTUM_8 (&jemalloc_layouts[3])
+#define NEW (&jemalloc_layouts[0][0]) /* 5.3, and 5.2, of the usual quantum; */
+#define NEW_QUANTUM_8 (&jemalloc_layouts[0][1])
+#define OLD (&jemalloc_layouts[0][2])
+#define OLD_QUANTUM_8 (&jemalloc_layouts[0][3])
 
 static uint64_t element(uint64_t size_class, uint64_t state, uint64_t slab)
 {
@@ -147,6 +147,25 @@ static void test_jemalloc_tells_quanta_apart(void **state)
 	assert_false(agree_old(OLD, &x, old_element(40, 0), old_bits(40, 0, 0, 0), 6 * PAGE));
 }
 
+static void test_jemalloc_reads_large_pages(void **state)
+{
+	const struct jemalloc_layout *l = &jemalloc_layouts[1][0];
+	const uint64_t page = 16 * PAGE;
+	struct jemalloc_extent x;
+
+	(void)state;
+	/* Slabs of 224 KiB at most, and more blocks in each. */
+	assert_int_equal(jemalloc_class_bytes(l, 51), 229376);
+	assert_true(agree_old(l, &x, element(51, 0, 1), bits(51, 0, 1, 1), 7 * page));
+	assert_true(x.active && x.start == (ADDRESS & ~(page - 1)) && x.end == x.start + 7 * page && x.blocks == 1);
+	assert_true(agree_old(l, &x, element(0, 0, 1), bits(0, 0, 1, 8191), page) && x.blocks == 1);
+	/* 320 KiB, with a page more, or two. */
+	assert_true(agree_old(l, &x, element(53, 0, 0), bits(53, 0, 0, 0), 6 * page) && x.block_bytes == 5 * page);
+	assert_false(agree_old(l, &x, element(53, 0, 0), bits(53, 0, 0, 0), 7 * page));
+	assert_false(agree_old(l, &x, element(51, 0, 1), bits(51, 0, 1, 1), 7 * page - PAGE)); /* 6 of them */
+	assert_false(agree_old(NEW, &x, element(51, 0, 1), bits(51, 0, 1, 1), 7 * page));
+}
+
 #define BINS 40u
 #define STACK 0x7f0022220100ull
 
@@ -246,6 +265,24 @@ static void test_jemalloc_knows_caches_of_5_2(void **state)
 	assert_true(jemalloc_caches_read(OLD, words, OLD_WORDS, &c) && c.bins == OLD->small);
 }
 
+/* Of a slab whose second half nobody has touched. */
+static void test_what_caches_hold_is_there_as_the_rest_is(void **state)
+{
+	static struct other_heap h;
+
+	(void)state;
+	other_heap_add(&h, 64, 100, 3200, 0);
+	other_heap_add(&h, 32, 100, 3200, 0);
+	other_heap_remove_cached(&h, 64, 25);
+	assert_true(h.live_blocks == 175 && h.live_bytes == 75 * 64 + 3200 && h.cached_bytes == 25 * 64);
+	assert_true(h.live == 2400 + 3200 && h.freed == 800);
+	other_heap_remove_cached(&h, 64, 100); /* more than there are */
+	assert_true(h.live_blocks == 100 && h.live == 3200 && h.freed == 3200);
+	other_heap_remove_cached(&h, 64, 1);
+	other_heap_remove_cached(&h, 16, 1);
+	assert_true(h.live_blocks == 100 && h.live == 3200);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -253,8 +290,10 @@ int main(void)
 		cmocka_unit_test(test_jemalloc_believes_no_lies),
 		cmocka_unit_test(test_jemalloc_reads_5_2),
 		cmocka_unit_test(test_jemalloc_tells_quanta_apart),
+		cmocka_unit_test(test_jemalloc_reads_large_pages),
 		cmocka_unit_test(test_jemalloc_knows_caches),
 		cmocka_unit_test(test_jemalloc_knows_caches_of_5_2),
+		cmocka_unit_test(test_what_caches_hold_is_there_as_the_rest_is),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,6 +21,7 @@
 
 #include <cmocka.h>
 
+#include "arch/registers.h"
 #include "process/target.h"
 #include "touch/threads/let_go.h"
 
@@ -385,6 +386,48 @@ static void test_seize_does_not_wait_for_an_execve_that_waits_for_us(void **stat
 	close(go);
 }
 
+/* ---- at which call a thread stands ---- */
+
+static pid_t start_traced(void (*run)(void))
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		(void)!ptrace(PTRACE_TRACEME, 0, 0, 0);
+		run();
+		_exit(1);
+	}
+	assert_int_equal(waitpid(pid, NULL, __WALL), pid); /* its first signal */
+	return pid;
+}
+
+static void stop_by_call(void)
+{
+	raise(SIGSTOP);
+}
+
+static void stop_by_instruction(void)
+{
+	__builtin_trap();
+}
+
+/* It has returned from the call by which it was stopped, so that nobody but the code tells which one that was. */
+static void test_a_call_that_has_just_been_made_is_told(void **state)
+{
+	struct registers regs;
+	pid_t pid;
+
+	(void)state;
+	pid = start_traced(stop_by_call);
+	assert_true(registers_read(pid, NULL, &regs));
+	assert_int_equal(registers_at_call(pid, &regs), SYS_tgkill);
+	end(pid);
+	pid = start_traced(stop_by_instruction);
+	assert_true(registers_read(pid, NULL, &regs));
+	assert_int_equal(registers_at_call(pid, &regs), -1);
+	end(pid);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -397,6 +440,7 @@ int main(void)
 		cmocka_unit_test(test_a_signal_that_is_met_is_delivered),
 		cmocka_unit_test(test_the_reason_for_not_stopping_is_told),
 		cmocka_unit_test(test_seize_does_not_wait_for_an_execve_that_waits_for_us),
+		cmocka_unit_test(test_a_call_that_has_just_been_made_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
