@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "base/plural.h"
 #include "census/census_text.h"
 
 static const struct size_figures *sorting;
@@ -157,8 +158,9 @@ int census_put_lost(const struct printing *p, unsigned rows, struct err *e)
 		put_not_cloned(p);
 		return 0;
 	}
-	fprintf(p->out, "\nNo pointer to %s in %" PRIu64 " blocks, %.2f %% of live (%s, stopped %.0f ms)\n",
+	fprintf(p->out, "\nNo pointer to %s in %" PRIu64 " block%s, %.2f %% of live (%s, stopped %.0f ms)\n",
 	        size_format((double)lost->figures.lost_bytes, bytes), lost->figures.lost_blocks,
+	        plural(lost->figures.lost_blocks),
 	        lost->figures.live_bytes ? 100 * (double)lost->figures.lost_bytes / (double)lost->figures.live_bytes
 	                                 : 0,
 	        lost->cloned ? "cloned" : "frozen", (double)lost->stopped_ns / 1e6);

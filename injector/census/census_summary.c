@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "base/plural.h"
 #include "base/printable.h"
 #include "base/size.h"
 
@@ -133,8 +134,9 @@ static void say_live(const struct heap_figures *f, const char *share, char text[
 	if (part < 10)
 		snprintf(text, SUMMARY_VERDICT, "%s is live in malloc, in blocks of many sizes.", share);
 	else
-		snprintf(text, SUMMARY_VERDICT, "%s is live in malloc: %.0f %% in %" PRIu64 " blocks of %s.", share,
-		         part, f->sizes[size].blocks, heap_size_class_format(size, range));
+		snprintf(text, SUMMARY_VERDICT, "%s is live in malloc: %.0f %% in %" PRIu64 " block%s of %s.", share,
+		         part, f->sizes[size].blocks, plural(f->sizes[size].blocks),
+		         heap_size_class_format(size, range));
 }
 
 static void say_allocator(const struct other_heap *h, const char *share, char text[SUMMARY_VERDICT])
@@ -145,8 +147,8 @@ static void say_allocator(const struct other_heap *h, const char *share, char te
 		snprintf(text, SUMMARY_VERDICT, "%s was freed and is kept by %s.", size_format((double)h->freed, size),
 		         h->name);
 	else
-		snprintf(text, SUMMARY_VERDICT, "%s is live in %s: %" PRIu64 " blocks of %s on average.", share,
-		         h->name, h->live_blocks,
+		snprintf(text, SUMMARY_VERDICT, "%s is live in %s: %" PRIu64 " block%s of %s on average.", share,
+		         h->name, h->live_blocks, plural(h->live_blocks),
 		         size_format(h->live_blocks ? (double)h->live_bytes / (double)h->live_blocks : 0, size));
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/line_width.h"
+#include "base/plural.h"
 #include "base/printable.h"
 #include "base/size.h"
 #include "census/census_report.h"
@@ -58,11 +59,6 @@ static const char *base_name(const char *path)
 	const char *slash = strrchr(path, '/');
 
 	return slash && slash[1] ? slash + 1 : path;
-}
-
-static const char *plural(uint64_t count)
-{
-	return count == 1 ? "" : "s";
 }
 
 static void describe_malloc(const struct census *c, char *text, size_t size)
@@ -169,7 +165,7 @@ static void put_malloc(const struct printing *p)
 
 	if (!c->heap.glibc.glibc.layout)
 		return;
-	snprintf(what, sizeof what, "  live, %" PRIu64 " blocks", f->live_blocks);
+	snprintf(what, sizeof what, "  live, %" PRIu64 " block%s", f->live_blocks, plural(f->live_blocks));
 	put_row(p, f->live, 0, &live, what);
 	snprintf(what, sizeof what, f->trim ? "  freed, kept: malloc_trim returns %s" : "  freed, kept",
 	         size_format((double)f->trim, trim));
@@ -188,7 +184,7 @@ static void put_allocator(const struct printing *p)
 	const double freed = b ? (double)h->freed - (double)b->freed : 0;
 	char what[160];
 
-	snprintf(what, sizeof what, "  live, %" PRIu64 " blocks", h->live_blocks);
+	snprintf(what, sizeof what, "  live, %" PRIu64 " block%s", h->live_blocks, plural(h->live_blocks));
 	put_row(p, h->live, 0, &live, what);
 	put_row(p, h->freed, 0, &freed, "  freed, kept");
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/plural.h"
 #include "cli/doctor_fact.h"
 #include "session/patched_words.h"
 #include "run/steps/plan.h"
@@ -21,11 +22,6 @@ void doctor_allocators_done(struct doctor_allocators *d)
 {
 	if (d->result == 0)
 		allocators_free(&d->found);
-}
-
-static const char *plural(uint32_t count)
-{
-	return count == 1 ? "" : "s";
 }
 
 static const struct elf_module *module_of(const struct session *s, const struct allocator *a)

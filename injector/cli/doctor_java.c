@@ -3,14 +3,10 @@
 
 #include <inttypes.h>
 
+#include "base/plural.h"
 #include "cli/doctor_fact.h"
 #include "java/java_proof.h"
 #include "java/java_unloads.h"
-
-static const char *plural(uint64_t count)
-{
-	return count == 1 ? "" : "s";
-}
 
 static void tell_proof(const struct java_proof *p)
 {

@@ -3,14 +3,10 @@
 
 #include <inttypes.h>
 
+#include "base/plural.h"
 #include "cli/doctor_fact.h"
 #include "python/python_proof.h"
 #include "touch/python/python_session.h"
-
-static const char *plural(uint64_t count)
-{
-	return count == 1 ? "" : "s";
-}
 
 static void tell_version(const struct python_runtime *r, const char *name)
 {
