@@ -17,9 +17,7 @@ void text_about_files(const struct text *t)
 	if (!t->report->options.files)
 		return;
 	text_label(t, "about");
-	fputs("mappings of files: address space of the process, and no memory of its own\n"
-	      "               but for what it wrote to private ones\n",
-	      t->out);
+	fputs("mappings of files: address space, and no memory but what was written to private ones\n", t->out);
 }
 
 /* As the lines of the totals are in a report with everything. */
