@@ -211,8 +211,9 @@ class State:
     def __init__(self, pid, looks=1):
         """
         With several looks only descriptors count that are there each time: a library that is being opened has one for a moment. And
-        what threads are like most of the time: in a handler a thread has another mask.
+        what threads are like most of the time: in a handler a thread has another mask. Where processors are short, moments are long.
         """
+        pause = 0.003 * max(1.0, os.getloadavg()[0])
         self.pid = pid
         status = read_text(f"/proc/{pid}/status")
         self.process = dict(re.findall(r"^(SigIgn|SigCgt|ShdPnd):\s*(\S+)", status, re.M))
@@ -221,7 +222,7 @@ class State:
         descriptors = set(os.listdir(f"/proc/{pid}/fd"))
         for look in range(looks):
             if look:
-                time.sleep(0.003)
+                time.sleep(pause)
                 descriptors &= set(os.listdir(f"/proc/{pid}/fd"))
             for tid in tasks_of(pid):
                 seen = self.thread(tid)
