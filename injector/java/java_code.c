@@ -10,6 +10,7 @@
 #define FRAME_WORDS_MAX 65536 /* of compiled code */
 #define SCOPE_BYTES 15u       /* three numbers of five bytes */
 #define PCS_MAX (1u << 20)    /* of one method */
+#define PC_BEFORE (-1)        /* PcDesc::lower_offset_limit */
 
 /* ---- heaps ---- */
 
@@ -278,6 +279,26 @@ static int methods_find(struct java_view *v, const struct java_code *code, uint6
 	return rc;
 }
 
+/* Offsets of a pc and of its scope. */
+static int pc_read(struct java_view *v, const struct debug *d, uint32_t n, int32_t pair[2], struct err *e)
+{
+	return target_read(&v->memory, d->pcs + (uint64_t)n * v->s.bytes.pc_desc, pair, 8, e);
+}
+
+/* A table of pcs is between one that no code has, and one behind the code: else it was given back, and something else
+ * is there now. */
+static int check_sentinels(struct java_view *v, const struct java_code *code, const struct debug *d, struct err *e)
+{
+	const uint64_t most = code->end - code->address + 1;
+	int32_t first[2] = { 0 }, last[2] = { 0 };
+
+	int rc = pc_read(v, d, 0, first, e);
+	rc = rc ?: pc_read(v, d, d->count - 1, last, e);
+	if (rc == 0 && (first[0] != PC_BEFORE || last[0] <= 0 || (uint64_t)last[0] > most))
+		rc = err_set(e, EINVAL, "the code at 0x%" PRIx64 " has lost its table of pcs", code->address);
+	return rc;
+}
+
 static int debug_find(struct java_view *v, const struct java_code *code, struct debug *d, struct err *e)
 {
 	const struct java_structures *s = &v->s;
@@ -296,13 +317,7 @@ static int debug_find(struct java_view *v, const struct java_code *code, struct 
 		return err_set(e, EINVAL, "the code at 0x%" PRIx64 " has no likely table of pcs", code->address);
 	d->pcs = base + (uint32_t)ends[0];
 	d->count = (uint32_t)(ends[1] - ends[0]) / s->bytes.pc_desc;
-	return 0;
-}
-
-/* Offsets of a pc and of its scope. */
-static int pc_read(struct java_view *v, const struct debug *d, uint32_t n, int32_t pair[2], struct err *e)
-{
-	return target_read(&v->memory, d->pcs + (uint64_t)n * v->s.bytes.pc_desc, pair, 8, e);
+	return d->count ? check_sentinels(v, code, d, e) : 0;
 }
 
 /* *scope 0: the pc has none. Binary search, by pcs that rise. */

@@ -84,7 +84,7 @@ static void compile(void)
 	java_fake_make(&outer, "Outer");
 	java_fake_make(&inlined, "Inlined");
 	java_fake_make(&other, "Other");
-	debug = (struct fake_debug){ .pcs = { { -1, 0 }, { PC, 16 }, { INT32_MAX, 0 } } };
+	debug = (struct fake_debug){ .pcs = { { -1, 0 }, { PC, 16 }, { sizeof heap.code, 0 } } };
 	java_fake_number(java_fake_number(java_fake_number(debug.scopes + 1, 0), 1), 3 + 1);
 	java_fake_number(java_fake_number(java_fake_number(debug.scopes + 16, 1), 2), 5 + 1);
 	data = (struct fake_data){ .methods = { java_fake_at(&outer.method), java_fake_at(&inlined.method) } };

@@ -11,6 +11,7 @@
 #include "java/java_stack.h"
 #include "java_fake.h"
 
+#define CODE_END 64
 #define FAR 0xfffffffeu /* as the difference of lines: the largest */
 
 #define FIELD JAVA_FAKE_FIELD
@@ -57,7 +58,7 @@ static void test_java_lines_that_are_too_far_are_refused(void **state)
 static struct fake_code {
 	int32_t pcs[2]; /* from where to where, from the scopes on */
 	uint32_t scopes_at, methods_at;
-	int32_t table[2];
+	int32_t table[3][2];
 	uint8_t scope[16];
 	uint64_t method;
 } fake_code;
@@ -66,7 +67,7 @@ static struct fake_code {
 static void test_java_bytecodes_that_are_too_far_are_none(void **state)
 {
 	const uint64_t start = java_fake_at(&fake_code);
-	const struct java_code code = { .address = start, .start = start };
+	const struct java_code code = { .address = start, .start = start, .end = start + CODE_END };
 	struct java_view v = { .memory = { .pid = getpid(), .mem_fd = -1 } };
 	struct java_point points[JAVA_INLINED_MAX];
 	uint32_t count;
@@ -80,13 +81,21 @@ static void test_java_bytecodes_that_are_too_far_are_none(void **state)
 	fake_code = (struct fake_code){ .pcs = { offsetof(struct fake_code, table), offsetof(struct fake_code, scope) },
 		                        .scopes_at = offsetof(struct fake_code, scope),
 		                        .methods_at = offsetof(struct fake_code, method),
-		                        .table = { 4, 1 },
+		                        .table = { { -1, 0 }, { 4, 1 }, { CODE_END, 0 } },
 		                        .method = 4711 };
 	java_fake_number(java_fake_number(java_fake_number(fake_code.scope + 1, 0), 1), 0x80000000u);
 	assert_int_equal(java_points_read(&v, &code, start + 4, points, &count, &e), 0);
 	assert_int_equal(count, 1);
 	assert_int_equal(points[0].method, 4711);
 	assert_int_equal(points[0].bci, INT32_MAX);
+	for (unsigned i = 0; i < 3; i += 2) { /* where the table was, something else is */
+		const int32_t was = fake_code.table[i][0];
+		fake_code.table[i][0] = 0;
+		assert_int_equal(java_points_read(&v, &code, start + 4, points, &count, &e), -EINVAL);
+		fake_code.table[i][0] = was;
+	}
+	fake_code.table[2][0] = CODE_END + 2;
+	assert_int_equal(java_points_read(&v, &code, start + 4, points, &count, &e), -EINVAL);
 }
 
 /* ---- which classes are loaded ---- */
