@@ -135,6 +135,8 @@ void profile_comments(const struct report *r, profile_put_comment *put_one, void
 	struct lines *p = &(struct lines){ r, put_one, to };
 
 	put_target(p);
+	if (r->options.files)
+		put(p, "mappings of files: address space, no memory");
 	put_filter(p);
 	put_totals(p);
 	put_worth(p, "live", &r->trust.live);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Mappings of files, which are in no figure of memory; and the report that is about them. */
+#include "exchange/profile_comments.h"
 #include "live/live_heap.h"
 #include "views.h"
 
@@ -27,6 +28,20 @@ static void build(struct dump_builder *b, uint32_t rate)
 	sample(b, files, 100 * MIB, rate, 1, 5);
 }
 
+static void count_comment(void *to, const char *text)
+{
+	*(unsigned *)to += strstr(text, "mappings of files") != NULL;
+}
+
+/* Profiles for other tools have no other place that says it. */
+static unsigned comments_on_files(const struct report *r)
+{
+	unsigned count = 0;
+
+	profile_comments(r, count_comment, &count);
+	return count;
+}
+
 static void test_memory_has_no_files(void **state)
 {
 	struct dump_builder b;
@@ -49,6 +64,7 @@ static void test_memory_has_no_files(void **state)
 	                         "  mappings of files               2   exact\n");
 	assert_says(text_of(&r), "address space, in no other figure: --mapped-files has its stacks\n");
 	assert_says(json_of(&r), "\"of\": \"memory\"");
+	assert_int_equal(comments_on_files(&r), 0);
 	assert_says(json_of(&r), "\"mapped_files\": {\n    \"live_bytes\": {");
 	report_done(&r);
 	brief = true;
@@ -92,6 +108,7 @@ static void test_files_have_no_memory(void **state)
 	assert_says(text_of(&r), "mappings of files: address space");
 	assert_says_not(text_of(&r), "--mapped-files has");
 	assert_says(json_of(&r), "\"of\": \"mapped-files\"");
+	assert_int_equal(comments_on_files(&r), 1);
 	assert_says(json_of(&r), "\"mapped_files\": null");
 	report_done(&r);
 	brief = true;
