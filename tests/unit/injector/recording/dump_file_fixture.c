@@ -3,11 +3,13 @@
 #include "dump_file_fixture.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -67,8 +69,16 @@ int write_now(struct err *e)
 	return dump_file_write(&file, &source, &(struct patience){ patient, &calls }, e);
 }
 
+/* On a busy machine a file is removed by a child that nobody waits for any more. */
+static void wait_for_children(void)
+{
+	while (wait(NULL) > 0 || errno == EINTR)
+		;
+}
+
 unsigned count_files(void)
 {
+	wait_for_children();
 	unsigned files = 0;
 	DIR *dir = opendir(directory);
 
