@@ -12,6 +12,7 @@
 
 #define MAP_FAILURE UINT64_MAX
 /* From linux/mman.h. */
+#define REMAP_MAYMOVE 1u
 #define REMAP_FIXED 2u
 #define REMAP_DONTUNMAP 4u
 
@@ -186,7 +187,14 @@ struct moving {
 	struct live_entry entry;
 	bool held;  /* the mapping has been removed, */
 	bool taken; /* the record taken */
+	bool stays; /* a part of it is taken out once it has grown */
 };
+
+/* Pages stay the caller's, or the call fails, which happens: there is no room to grow. */
+static bool grows_in_place(const uint64_t *a)
+{
+	return !(a[3] & REMAP_MAYMOVE) && a[2] >= a[1];
+}
 
 static bool is_file(const struct live_entry *entry)
 {
@@ -202,10 +210,13 @@ static void move_begin(struct hook_call *call, struct moving *m)
 	bool known = mappings_find(a[0], &m->mapping);
 
 	call->file = known && m->mapping.file;
-	m->held = m->taken = false;
+	m->held = m->taken = m->stays = false;
 	if (!a[1] || a[3] & REMAP_DONTUNMAP)
 		return; /* what is there stays */
 	m->held = known && m->mapping.start == a[0] && m->mapping.end == end && mappings_remove(&m->mapping);
+	m->stays = !m->held && known && grows_in_place(a);
+	if (m->stays)
+		return;
 	if (!m->held)
 		take(call, a[0], a[1], 0);
 	m->taken = live_table_take(a[0], &m->entry);
@@ -226,6 +237,8 @@ static void move_end(const struct hook_call *call, const struct moving *m, bool 
 	}
 	if (m->held && !moved)
 		mappings_add(&m->mapping);
+	if (m->stays && moved)
+		take(call, call->arguments[0], call->arguments[1], 0);
 }
 
 uint64_t map_hook_remap(struct hook_call *call)

@@ -96,6 +96,28 @@ static void test_a_failure_makes_nothing(void **state)
 	assert_int_equal(size_at(AT(2)), 2 * PAGE);
 }
 
+/* Where a part may not grow, nothing has gone. */
+static void test_a_part_grows_or_stays(void **state)
+{
+	(void)state;
+	for (uint64_t kind = 0; kind < 2; kind++) {
+		uint64_t at = AT(100 * kind), past = fixture_history_count(&fixture);
+
+		map(at, 8 * PAGE, kind ? MAP_SHARED : ANONYMOUS);
+		answer = UINT64_MAX;
+		call(HOOK_mremap, at, 4 * PAGE, 6 * PAGE, 0, 0, 0);
+		call(HOOK_mremap, at + 2 * PAGE, 2 * PAGE, 6 * PAGE, 0, 0, 0);
+		assert_int_equal(size_at(at), 8 * PAGE);
+		assert_int_equal(fixture_history_count(&fixture), past);
+		remap(at + 6 * PAGE, 2 * PAGE, at + 6 * PAGE, 3 * PAGE, 0);
+		assert_int_equal(size_at(at), 6 * PAGE);
+		assert_int_equal(size_at(at + 6 * PAGE), 3 * PAGE);
+		assert_int_equal(is_file(at + 6 * PAGE), kind);
+		assert_int_equal(fixture_history_count(&fixture), past + 1);
+	}
+	assert_int_equal(fixture_counter(&fixture, DUMP_COUNTER_frees_missed), 0);
+}
+
 /* Of a part that goes the history has what has gone, and the record what is left: the bytes that were asked for. */
 static void test_parts_are_unmapped(void **state)
 {
@@ -341,6 +363,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		EXACT_IN_EACH_STATE(test_files_have_stacks_of_their_own),
 		EXACT(test_a_failure_makes_nothing),
+		EXACT(test_a_part_grows_or_stays),
 		EXACT(test_parts_are_unmapped),
 		EXACT(test_fixed_mappings_replace_others),
 		EXACT(test_what_is_mapped_over_has_gone_unseen),
