@@ -4,10 +4,13 @@
  * files. The live table knows a mapping by where it begins. But munmap, mremap and mmap with MAP_FIXED may be about any
  * part of one, or about several; and whether what mremap changes is of a file only who has seen it made can say.
  *
- * An array, searched from its beginning: whoever calls waits for the kernel, too, which takes longer than a thousand
- * entries do. It has a limit, so that a search has one. What has no entry, because it was made before the session, by
- * code whose calls are not seen, or beyond the limit, is known by its beginning alone, by the live table, if it is
- * sampled.
+ * A mapping has a class, its size as a power of two when it came, and is kept in the group of entries that belongs to
+ * the part of the address space where it begins: parts are eight times as large as the mappings of the class. So who
+ * looks for a range asks one or two groups of each class that there is; those of a range with more parts than there are
+ * groups are all looked at. What its group has no room for is spilled: always looked at.
+ *
+ * There is a limit, so that a search has one. What has no entry, because it was made before the session, by code whose
+ * calls are not seen, or beyond the limit, is known by its beginning alone, by the live table, if it is sampled.
  *
  * An entry is free, busy, or complete. Who makes it busy by compare-and-swap owns it; nobody waits for one that is
  * busy: two threads that change one mapping at once are an error of the program's.
@@ -17,7 +20,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MAPPINGS_MAX 8192u
+#define MAPPINGS_MAX 16128u /* so many have room at most, fewer where they begin in few groups */
+#ifdef MEMATTACH_HOSTED
+extern uint64_t mappings_looked_at; /* entries, by all calls */
+#endif
 
 /* Whole pages: start <= address < end. */
 struct mapping {

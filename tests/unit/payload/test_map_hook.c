@@ -358,6 +358,46 @@ static void test_no_room_for_ranges(void **state)
 	assert_int_equal(size_at(AT(0)), PAGE);
 }
 
+/* Who maps and unmaps beside thousands of others does not look at them all, also once they have gone. */
+static void test_a_search_is_short(void **state)
+{
+	enum { COUNT = 8000 };
+
+	(void)state;
+	for (uint64_t i = 0; i < COUNT; i++) /* of many sizes, with holes */
+		map(AT(80 * i), (1 + i * i % 60) * PAGE, MAP_SHARED);
+	for (uint64_t gone = 0; gone < 2; gone++) {
+		uint64_t before = mappings_looked_at;
+
+		for (uint64_t i = 0; i < 1000; i++) {
+			map(AT(80 * (i * 7 % COUNT) + 70), (1 + i % 8) * PAGE, MAP_SHARED);
+			remap(AT(80 * (i * 7 % COUNT) + 70), (1 + i % 8) * PAGE, AT(80 * (i * 7 % COUNT) + 60),
+			      10 * PAGE, MREMAP_MAYMOVE);
+			unmap(AT(80 * (i * 7 % COUNT) + 60), 10 * PAGE);
+		}
+		assert_true((mappings_looked_at - before) / 1000 < 3000);
+		for (uint64_t i = 0; i < COUNT; i++)
+			unmap(AT(80 * i), (1 + i * i % 60) * PAGE);
+	}
+	assert_int_equal(fixture_live_count(&fixture), 0);
+}
+
+/* Thousands of pieces of few large mappings have room. */
+static void test_pieces_have_room(void **state)
+{
+	enum { COUNT = 150, PAGES = 64 };
+
+	(void)state;
+	for (uint64_t i = 0; i < COUNT; i++) {
+		map(AT(PAGES * i), PAGES * PAGE, MAP_SHARED);
+		for (uint64_t page = 1; page < PAGES; page += 2)
+			unmap(AT(PAGES * i + page), PAGE);
+	}
+	assert_int_equal(fixture_live_count(&fixture), COUNT * PAGES / 2);
+	for (uint64_t page = 0; page < COUNT * PAGES; page += 2)
+		assert_int_equal(size_at(AT(page)), PAGE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -370,6 +410,8 @@ int main(void)
 		EXACT_IN_EACH_STATE(test_mremap_keeps_the_kind),
 		EXACT(test_any_calls_leave_what_is_there),
 		EXACT(test_no_room_for_ranges),
+		EXACT(test_a_search_is_short),
+		EXACT(test_pieces_have_room),
 		cmocka_unit_test_setup_teardown(test_parts_keep_their_probability, open_rate, close_session),
 		cmocka_unit_test_setup_teardown(test_kinds_of_what_is_not_sampled, open_rate, close_session),
 	};
