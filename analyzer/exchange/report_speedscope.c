@@ -58,7 +58,7 @@ static int put_profile(struct speedscope *o, enum report_figure f, enum output_s
 	char name[64];
 	int s = column ? 0 : -ENOMEM;
 
-	snprintf(name, sizeof name, "%s%s", names[f],
+	snprintf(name, sizeof name, "%s%s%s", o->report->options.files ? "mappings of files: " : "", names[f],
 	         !report_compares(o->report) ? ""
 	         : side == OUTPUT_OLD        ? ", before"
 	                                     : ", after");

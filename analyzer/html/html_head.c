@@ -124,7 +124,7 @@ static void put_timeline(struct json *j, const struct report *r)
 	}
 	json_array_end(j);
 	const struct recorded_session *s = r->session_count == 1 ? &r->sessions[0] : NULL;
-	if (r->timeline.count && s && s->private_start_bytes && s->private_latest_bytes) {
+	if (r->timeline.count && !r->options.files && s && s->private_start_bytes && s->private_latest_bytes) {
 		json_array_line(j, "private");
 		json_estimate(j, NULL, (double)s->private_start_bytes);
 		json_estimate(j, NULL, (double)s->private_latest_bytes);

@@ -154,7 +154,7 @@ static void put_sessions(const struct text *t, const struct group *g)
 
 	if (g->sessions > 1)
 		fprintf(t->out, "   %u sessions", g->sessions);
-	if (g->sessions)
+	if (g->sessions && !t->report->options.files)
 		fprintf(t->out, "   private memory %s%s", g->private_growth < 0 ? "-" : "+",
 		        size_format(fabs(g->private_growth), bytes));
 }

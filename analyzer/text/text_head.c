@@ -94,7 +94,7 @@ static void put_pace(const struct text *t, bool old)
 	text_label(t, old ? "growth old" : "growth new");
 	fprintf(t->out, "%s%s/s%s (%s) of live bytes in %.1f s", t->bold, size_format(pace.live.value, value), t->plain,
 	        text_interval(FIGURE_LIVE_BYTES, &pace.live, range), pace.seconds);
-	if (pace.private_start_bytes && pace.private_latest_bytes)
+	if (pace.private_start_bytes && pace.private_latest_bytes && !t->report->options.files)
 		fprintf(t->out, "; private memory %s -> %s", size_format((double)pace.private_start_bytes, before),
 		        size_format((double)pace.private_latest_bytes, after));
 	putc('\n', t->out);

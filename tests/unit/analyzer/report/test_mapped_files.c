@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Mappings of files, which are in no figure of memory; and the report that is about them. */
 #include "exchange/profile_comments.h"
+#include "exchange/report_speedscope.h"
 #include "live/live_heap.h"
 #include "views.h"
 
@@ -124,6 +125,35 @@ static void test_files_have_no_memory(void **state)
 	dump_builder_done(&b);
 }
 
+/* No view sets them beside private memory. */
+static void test_no_form_mixes_them_with_memory(void **state)
+{
+	struct dump_builder b;
+	struct report r;
+
+	(void)state;
+	build(&b, 1);
+	for (int files = 0; files < 2; files++) {
+		char *text;
+		size_t size;
+
+		make(&r, &b, (struct report_options){ .files = files, .by = BY_PROCESS });
+		if (files)
+			assert_says_not(text_of(&r), "private memory");
+		else
+			assert_says(text_of(&r), "private memory +");
+		report_done(&r);
+		make(&r, &b, (struct report_options){ .files = files });
+		FILE *out = open_memstream(&text, &size);
+		assert_int_equal(report_speedscope(&r, "x", out), 0);
+		fclose(out);
+		assert_int_equal(strstr(text, "\"mappings of files: live bytes\"") != NULL, files);
+		free(text);
+		report_done(&r);
+	}
+	dump_builder_done(&b);
+}
+
 /* Without a mapping of a file nothing is said of them. */
 static void test_no_files(void **state)
 {
@@ -193,6 +223,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_memory_has_no_files),
 		cmocka_unit_test(test_files_have_no_memory),
+		cmocka_unit_test(test_no_form_mixes_them_with_memory),
 		cmocka_unit_test(test_no_files),
 		cmocka_unit_test(test_intervals_of_files),
 		cmocka_unit_test(test_the_live_view_has_memory),
