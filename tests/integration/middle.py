@@ -30,8 +30,8 @@ ELSEWHERE = ("known_heap_exact", "known_heap_64k", "idle_sleeper_is_as_before", 
              "redis_under_load", "redis_idle", "nginx_under_load", "python3_malloc", "python_lines_have_made_their_blocks",
              "doctor_shows_python_stacks", "memattach_killed_then_detach", "ctrl_c", "target_killed",
              "killed_at_random_epoll", "killed_at_random_nanosleep", "killed_at_random_storm",
-             "census_accounts_for_all", "census_of_redis", "census_of_jemalloc", "census_by_type", "census_by_holder",
-             "clone_and_freeze_say_the_same", "unreachable_after_the_first_thread",
+             "census_accounts_for_all", "census_of_jemalloc", "census_by_type", "census_by_holder",
+             "unreachable_after_the_first_thread",
              "second_session_is_refused", "recording_stops_when_the_lease_runs_out")
 # Runs again with a sanitized memattach (label middle_sanitized); it needs the program alloc_loop.
 SANITIZED = "memattach_killed_then_detach"
