@@ -117,7 +117,7 @@ def grow():
         pages[-1].madvise(mmap.MADV_DONTFORK, 0, 1 << 18)
         words = (ctypes.c_uint64 * 8).from_buffer(pages[-1])
         words[3] = libc.malloc(3000)
-        time.sleep(0.001)
+        time.sleep(0.002)
 threading.Thread(target=grow, daemon=True).start()
 print("PID", os.getpid()); print("READY", flush=True)
 sys.stdin.readline()
@@ -127,11 +127,20 @@ os._exit(0)
 
 @case()
 def clone_has_not_what_has_just_come(context):
-    """Memory that came after it was looked at, and that a clone does not have, is read all the same."""
+    """Memory that came after it was looked at, and that a clone does not have, is read all the same; where processors are short
+    more may come than is read, which is said."""
     victim = Victim(context, [context.program("python3"), "-c", APART_AND_GROWING])
-    for _ in range(5):
+    known = 0
+    for _ in range(25):
         found = unreachable(context, victim.pid)
-        assert found.get("known") and found["cloned"] and 1990 <= found["blocks"] <= 2020, found
+        if found.get("known"):
+            known += 1
+            assert found["cloned"] and 1990 <= found["blocks"] <= 2020, found
+        else:
+            assert found["why"] == "it keeps new memory from its children (MADV_DONTFORK)", found
+        if known == 5:
+            break
+    assert known == 5, found
     victim.send("end")
     assert victim.process.wait(PATIENCE) == 0
 
