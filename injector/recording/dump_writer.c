@@ -306,19 +306,25 @@ uint64_t dump_writer_counter(const struct dump_writer *w, enum dump_counter coun
 	return sum;
 }
 
-void dump_writer_unkept(struct dump_writer *w, uint32_t stack)
+struct dump_stack *dump_writer_stack(const struct dump_writer *w, uint32_t stack)
 {
-	uint64_t offset = (uint64_t)stack * DUMP_STACK_ALIGN;
+	const uint64_t offset = (uint64_t)stack * DUMP_STACK_ALIGN;
 
 	for (uint32_t i = 0; i < w->own->region_count; i++) {
 		const struct dump_region *r = &w->own->regions[i];
-		if (r->kind != DUMP_REGION_STACKS || offset < r->offset + sizeof(struct dump_arena) ||
-		    offset > r->offset + r->bytes - sizeof(struct dump_stack))
-			continue;
-		struct dump_stack *record = dump_writer_at(w, offset);
-		atomic_fetch_add_explicit(dump_writer_u64(&record->unkept), 1, memory_order_relaxed);
-		return;
+		if (r->kind == DUMP_REGION_STACKS && offset >= r->offset + sizeof(struct dump_arena) &&
+		    offset <= r->offset + r->bytes - sizeof(struct dump_stack))
+			return dump_writer_at(w, offset);
 	}
+	return NULL;
+}
+
+void dump_writer_unkept(struct dump_writer *w, uint32_t stack)
+{
+	struct dump_stack *record = dump_writer_stack(w, stack);
+
+	if (record)
+		atomic_fetch_add_explicit(dump_writer_u64(&record->unkept), 1, memory_order_relaxed);
 }
 
 /* As read_lease() of common/dump/dump_reader.c reads it. */

@@ -85,8 +85,9 @@ int dump_writer_grow(struct dump_writer *w, struct err *e) WARN_UNUSED;
 /* Live samples, and how many the table has entries for. */
 uint64_t dump_writer_live(const struct dump_writer *w);
 uint64_t dump_writer_live_capacity(const struct dump_writer *w);
-/* A live sample of this stack was given up. A reference that leads to no stack is passed over: the target's memory may
- * be damaged. */
+/* NULL: the reference leads to no stack, as the target's memory may be damaged. */
+struct dump_stack *dump_writer_stack(const struct dump_writer *w, uint32_t stack);
+/* A live sample of this stack was given up. */
 void dump_writer_unkept(struct dump_writer *w, uint32_t stack);
 /* Clock and lease. */
 void dump_writer_renew(struct dump_writer *w, uint64_t lease_ns);

@@ -7,9 +7,13 @@
 
 void live_labels_collect(struct block_labels *labels, const struct dump_writer *w)
 {
-	for (struct live_walk x = { .writer = w }; live_walk_next(&x);)
+	for (struct live_walk x = { .writer = w }; live_walk_next(&x);) {
+		const struct dump_stack *stack = dump_writer_stack(w, x.record.stack);
+		if (stack && stack->flags & DUMP_STACK_FILE)
+			continue;
 		if (!block_labels_add(labels, x.record.address, x.record.size))
 			break;
+	}
 	block_labels_sort(labels);
 }
 

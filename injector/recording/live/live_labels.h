@@ -11,7 +11,8 @@
 #define LIVE_LABELS_NS 40000000u
 #define LIVE_LABELS_ASKED_NS 1000000000u
 
-/* Blocks of all live records, as far as there is room, sorted. */
+/* Blocks of all live records, as far as there is room, sorted. Mappings of files are none: to see what is in them would
+ * be to read the files. */
 void live_labels_collect(struct block_labels *labels, const struct dump_writer *w);
 /* Nothing where there are no blocks. -ENOSPC, -ENOMEM: what was recorded is not whole, as its reader sees. */
 int live_labels_record(const struct block_labels *labels, struct dump_writer *w, struct err *e) WARN_UNUSED;

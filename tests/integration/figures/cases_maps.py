@@ -33,6 +33,8 @@ def known_maps_exact(context):
     assert reports["files"]["total"]["live_bytes"]["estimate"] == reports["memory"]["mapped_files"]["live_bytes"]["estimate"] == files
     assert reports["files"]["mapped_files"] is None
     assert reports["memory"]["resident"]["known"] and not reports["files"]["resident"]["known"]
+    typed = analyze(context, session.dump, "--mapped-files", "--by", "type")["groups"]
+    assert len([group for group in typed if group["live_bytes"]["estimate"]]) == 1, typed  # nobody reads files to see what is in them
     text = analyze_text(context, session.dump)
     assert "\n  mapped files " in text and "--mapped-files has its stacks\n" in text, text
     assert "mapped files" not in analyze_text(context, session.dump, "--mapped-files"), text
