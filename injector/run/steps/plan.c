@@ -100,7 +100,14 @@ int plan_look(struct session *s, struct allocators *found, struct stored_pointer
 
 static int make_got_plan(struct session *s, const struct got_plan_options *options, struct err *e)
 {
-	return got_plan_make(&s->view.plan, &s->view.modules, &s->view.libc, &s->memory, &s->view.maps, options, e);
+	struct got_plan plan;
+
+	const int rc = got_plan_make(&plan, &s->view.modules, &s->view.libc, &s->memory, &s->view.maps, options, e);
+	if (rc < 0)
+		return rc;
+	got_plan_free(&s->view.plan); /* of before: the payload is mapped after all, say */
+	s->view.plan = plan;
+	return 0;
 }
 
 static bool wants_no_hooks(const struct session *s)

@@ -174,7 +174,7 @@ def own_loader_exact(context):
         assert receipt["payload"] == "mapped" and receipt["slots"]["patched"] + receipt["functions"]["hooked"] > 0, receipt
 
 
-@case()
+@case(sanitized=True)
 def own_loader_where_no_thread_is_safe(context):
     """The only thread is in the loader nearly always: no dlopen is possible, and the payload is mapped after a while."""
     victim = Victim(context, "loader_guests", "iterates")
