@@ -215,8 +215,8 @@ static const uint8_t *region_bytes(const struct fixture *f, uint32_t i)
 	return (const uint8_t *)f->dump + f->dump->regions[i].offset;
 }
 
-/* address 0: counts all. */
-static uint64_t live_scan(const struct fixture *f, uint64_t address, struct dump_live_record *record)
+/* The records of an address, or all of address 0: copies of the first `most`, and how many there are. */
+static uint64_t live_scan(const struct fixture *f, uint64_t address, struct dump_live_record *copies, uint64_t most)
 {
 	uint64_t found = 0;
 
@@ -232,8 +232,8 @@ static uint64_t live_scan(const struct fixture *f, uint64_t address, struct dump
 
 			if (DUMP_KEY_IS_FREE(key) || key == DUMP_KEY_BUSY || (address && key != address))
 				continue;
-			if (record)
-				*record = records[k];
+			if (found < most)
+				copies[found] = records[k];
 			found++;
 		}
 	}
@@ -242,7 +242,7 @@ static uint64_t live_scan(const struct fixture *f, uint64_t address, struct dump
 
 bool fixture_live(const struct fixture *f, const void *address, struct dump_live_record *record)
 {
-	uint64_t found = live_scan(f, (uint64_t)address, record);
+	uint64_t found = live_scan(f, (uint64_t)address, record, record ? 1 : 0);
 
 	assert_true(found <= 1);
 	return found == 1;
@@ -250,7 +250,12 @@ bool fixture_live(const struct fixture *f, const void *address, struct dump_live
 
 uint64_t fixture_live_count(const struct fixture *f)
 {
-	return live_scan(f, 0, NULL);
+	return live_scan(f, 0, NULL, 0);
+}
+
+uint64_t fixture_all_live(const struct fixture *f, struct dump_live_record *records, uint64_t most)
+{
+	return live_scan(f, 0, records, most);
 }
 
 static uint64_t history_scan(const struct fixture *f, uint64_t wanted, struct dump_history_record *record)

@@ -48,6 +48,8 @@ void fixture_index_self(struct fixture *f, uint32_t id);
 uint64_t fixture_counter(const struct fixture *f, enum dump_counter counter);
 bool fixture_live(const struct fixture *f, const void *address, struct dump_live_record *record);
 uint64_t fixture_live_count(const struct fixture *f);
+/* Copies of all live records, at most `most`, in the order of the table; how many there are. */
+uint64_t fixture_all_live(const struct fixture *f, struct dump_live_record *records, uint64_t most);
 uint64_t fixture_history_count(const struct fixture *f);
 /* The n-th record of the history, oldest block first. */
 bool fixture_history(const struct fixture *f, uint64_t n, struct dump_history_record *record);

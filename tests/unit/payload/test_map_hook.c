@@ -226,14 +226,18 @@ static uint64_t next_random(uint64_t *state, uint64_t below)
 /* Of each page, whose it is: 0 nobody's, 1 memory, 2 of a file. Of what is recorded. */
 static void check_model(const uint8_t *model)
 {
+	struct dump_live_record live[MODEL_PAGES];
 	uint8_t found[MODEL_PAGES] = { 0 };
+	const uint64_t count = fixture_all_live(&fixture, live, MODEL_PAGES);
 
-	for (uint64_t page = 0; page < MODEL_PAGES; page++) {
-		uint64_t size = size_at(AT(page));
+	assert_true(count <= MODEL_PAGES);
+	for (uint64_t k = 0; k < count; k++) {
+		const uint64_t page = (live[k].address - AT(0)) / PAGE;
 
-		for (uint64_t i = 0; size != UINT64_MAX && i < size / PAGE; i++) {
-			assert_int_equal(found[page + i], 0);
-			found[page + i] = is_file(AT(page)) ? 2 : 1;
+		for (uint64_t i = page; i < page + live[k].size / PAGE; i++) {
+			assert_in_range(i, 0, MODEL_PAGES - 1);
+			assert_int_equal(found[i], 0);
+			found[i] = fixture_stack(&fixture, live[k].stack)->flags & DUMP_STACK_FILE ? 2 : 1;
 		}
 	}
 	assert_memory_equal(found, model, sizeof found);
@@ -274,19 +278,16 @@ static void test_any_calls_leave_what_is_there(void **state)
 	assert_int_equal(fixture_counter(&fixture, DUMP_COUNTER_frees_missed), 0);
 }
 
-static uint64_t live_of(double *bytes, uint32_t count, uint64_t step)
+/* How many are live, of at most 8192, and what they say of the bytes. */
+static uint64_t live_of(double *bytes)
 {
-	uint64_t blocks = 0;
+	static struct dump_live_record live[8192];
+	const uint64_t blocks = fixture_all_live(&fixture, live, 8192);
 
+	assert_true(blocks <= 8192);
 	*bytes = 0;
-	for (uint64_t page = 0; page < count * step; page++) {
-		struct dump_live_record r;
-
-		if (!fixture_live(&fixture, (void *)AT(page), &r))
-			continue;
-		blocks++;
-		*bytes += (double)r.size / -expm1(-(double)r.size / (double)r.rate_bytes);
-	}
+	for (uint64_t i = 0; i < blocks; i++)
+		*bytes += (double)live[i].size / -expm1(-(double)live[i].size / (double)live[i].rate_bytes);
 	return blocks;
 }
 
@@ -302,7 +303,7 @@ static void test_parts_keep_their_probability(void **state)
 		map(AT(PAGES * i), PAGES * PAGE, MAP_SHARED);
 		unmap(AT(PAGES * i + 3), 6 * PAGE);
 	}
-	uint64_t blocks = live_of(&bytes, COUNT, PAGES);
+	uint64_t blocks = live_of(&bytes);
 	assert_int_equal(blocks % 2, 0);
 	assert_true(fabs((double)blocks / 2 - COUNT * p) < 4.5 * sqrt(COUNT * p * (1 - p)));
 	assert_true(fabs(bytes - COUNT * 10.0 * PAGE) < 4.5 * 10 * PAGE * sqrt(COUNT * (1 - p) / p));
