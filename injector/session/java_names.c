@@ -22,7 +22,8 @@
 struct poll {
 	struct java_names *n;
 	struct dump_writer *w;
-	uint64_t unloads; /* as it began */
+	uint64_t unloads;   /* as it began */
+	uint64_t before_ns; /* when the one before it was; 0: there was none */
 	uint64_t until_ns;
 	bool last; /* of the session */
 };
@@ -346,8 +347,8 @@ static void look_again(struct poll *p)
 		n->behind_ns = 0;
 		return;
 	}
-	if (!n->behind_ns)
-		n->behind_ns = began_ns;
+	if (!n->behind_ns) /* classes may have been unloaded right after the poll before */
+		n->behind_ns = p->before_ns ? p->before_ns : began_ns;
 	dump_writer_java_behind(p->w, true);
 	if (began_ns < n->rest_until_ns && !p->last)
 		return;
@@ -380,7 +381,7 @@ static void change_age(struct poll *p)
 
 void java_names_poll(struct java_names *n, struct dump_writer *w, const struct target_memory *tm, bool last)
 {
-	struct poll p = { .n = n, .w = w, .last = last };
+	struct poll p = { .n = n, .w = w, .before_ns = n->polled_ns, .last = last };
 	struct budget budget;
 
 	budget_start(&budget, POLL_BYTES, POLL_WORK);

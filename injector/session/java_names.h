@@ -19,7 +19,8 @@
  *
  * A JVM that ends takes what is looked at with it. What was unloaded since the last poll is not known then: mostly that
  * is a fifth of a second ago. Where it is longer than JAVA_HELD_UP_NS, as memattach was held up, no Method keeps its
- * name; where it is only the look that waits, none that it would have looked at.
+ * name; where it is only the look that waits, counted from the poll before classes were unloaded, none that it would
+ * have looked at.
  *
  * Bounded: frames and methods by number, the region JAVA by a part of the dump, a poll by time; what had no room stays
  * without a name, and that is said once.
@@ -78,7 +79,7 @@ struct java_names {
 	uint32_t next_look;          /* at what is known, once classes have been unloaded */
 	uint32_t looks;              /* that have been */
 	uint64_t rest_until_ns;      /* from these */
-	uint64_t behind_ns;          /* since when classes have been unloaded that no look knows of, 0: none have */
+	uint64_t behind_ns;          /* since when classes may have been unloaded that no look knows of, 0: none have */
 	uint64_t age_poll;           /* that has changed the age */
 	uint32_t unsure;             /* frames of this poll that could not be proved */
 	uint32_t named, gone, no_room;

@@ -128,11 +128,29 @@ static void test_java_names_believe_no_age_that_has_come_again(void **state)
 	assert_int_equal(names->gone, DUMP_JAVA_AGE_MAX + 1);
 }
 
+/* memattach is held up; the one poll that it then has finds the process, but does not get to look, before that ends. */
+static void test_java_names_do_not_outlast_a_poll_that_came_late(void **state)
+{
+	(void)state;
+	step = 1;
+	record(0);
+	poll_once();
+	assert_int_equal(names->named, 1);
+	now += 6 * JAVA_HELD_UP_NS;
+	unloaded = 1;
+	names->rest_until_ns = now + JAVA_HELD_UP_NS;
+	poll_once();
+	assert_int_equal(names->named, 1);
+	assert_true(java_names_ended(names, &writer));
+	assert_int_equal(names->named, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_java_names_prove_a_method_by_the_age_of_its_frame, begin, end),
 		cmocka_unit_test_setup_teardown(test_java_names_believe_no_age_that_has_come_again, begin, end),
+		cmocka_unit_test_setup_teardown(test_java_names_do_not_outlast_a_poll_that_came_late, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
