@@ -7,6 +7,7 @@
 #include "java/java_proof.h"
 #include "process/live_thread.h"
 #include "session/java_names.h"
+#include "session/record.h"
 #include "touch/patches/late_layout.h"
 
 #define PROOF_NS 1000000000ull /* no further proof is begun after that */
@@ -120,8 +121,7 @@ static void note(struct session *s, const char *text)
 {
 	struct err e;
 
-	session_say(s, "not seen: %s", text);
-	if (dump_writer_note(&s->recording.dump, DUMP_NOTE_OTHER, text, &e) < 0 && s->options.verbose)
+	if (record_unseen(s, DUMP_NOTE_OTHER, text, &e) < 0 && s->options.verbose)
 		session_say(s, "memattach: %s", e.text);
 }
 
