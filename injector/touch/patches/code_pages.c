@@ -9,6 +9,8 @@
 #include <sys/utsname.h>
 
 #include "base/cleanup.h"
+#include "files/whole_io.h"
+#include "maps/target_file.h"
 #include "process/live_thread.h"
 #include "process/proc_status.h"
 #include "search/page_scan.h"
@@ -134,6 +136,22 @@ static uint64_t file_offset(const struct mapping *m, const struct code_run *run)
 	return m->offset + (run->start - m->start);
 }
 
+/* The same as copy_of(), as the file has it: for a session whose memattach, which had copies, has died. */
+static unsigned char *copy_of_file(const struct session *s, const struct mapping *m, const struct code_run *run)
+{
+	AUTO_CLOSE int fd = target_file_open(s->target.pid, m, m->path);
+	unsigned char *copy = fd >= 0 && stays_mapped(s, run) ? calloc(1, run->end - run->start) : NULL;
+	bool all = copy != NULL;
+
+	for (uint64_t page = run->start; page < run->end && all; page += PAGE_BYTES)
+		if (has_jump(s, page))
+			all = whole_io_pread(fd, copy + (page - run->start), PAGE_BYTES, m->offset + (page - m->start));
+	if (all)
+		return copy;
+	free(copy);
+	return NULL;
+}
+
 /* The same part of the same file is mapped there, alone, and holds the same. */
 static bool is_as_before(const struct session *s, struct page_scan *pages, const struct mapping *m,
                          const struct code_run *run)
@@ -145,6 +163,20 @@ static bool is_as_before(const struct session *s, struct page_scan *pages, const
 	const bool same = now && !memcmp(now, run->copy, run->end - run->start);
 	free(now);
 	return same;
+}
+
+/* Runs of a dead memattach, by the table of changes. */
+static void find_left(const struct session *s, struct code_runs *runs)
+{
+	find_runs(s, runs);
+	for (unsigned i = 0; i < runs->count; i++) {
+		struct code_run *run = &runs->list[i];
+		const struct mapping *m = maps_find(&s->view.maps, run->start);
+		run->copy = copy_of_file(s, m, run);
+		run->file = *m;
+		run->file.path = NULL;
+		run->file.offset = file_offset(m, run);
+	}
 }
 
 static bool has_locked_memory(const struct session *s)
@@ -244,9 +276,9 @@ static int join(struct loan *l, const struct code_run *run, bool take_away, stru
 
 /* Nobody may map anything there, or write, between the look at the pages and the call that takes them away: the
  * borrowed thread is the only one. */
-static bool may_take_away(struct loan *l)
+static bool may_take_away(const struct session *s)
 {
-	return l->s->code_runs.count && is_alone(l->s) && !has_locked_memory(l->s);
+	return is_alone(s) && !has_locked_memory(s);
 }
 
 /* A run that is in one mapping with its neighbours was not set apart: the program has a hint of its own there. */
@@ -254,7 +286,7 @@ static int join_all(struct loan *l, const struct code_runs *runs, struct err *e)
 {
 	struct session *s = l->s;
 	struct page_scan pages;
-	const bool may_take = may_take_away(l) && page_scan_open(&pages, &s->target, ERR_IGNORED) == 0;
+	const bool may_take = may_take_away(s) && page_scan_open(&pages, &s->target, ERR_IGNORED) == 0;
 	struct maps maps = { 0 };
 
 	int rc = live_thread_maps(&s->target, &maps, e);
@@ -278,11 +310,12 @@ int code_pages_join(struct loan *l, struct err *e)
 	if (l->thread->filtered)
 		return 0;
 	if (!s->code_runs.count)
-		find_runs(s, &left);
+		find_left(s, &left);
 	const struct code_runs *runs = s->code_runs.count ? &s->code_runs : &left;
 	int rc = runs->count ? join_all(l, runs, e) : 0;
 	if (rc == 0)
 		changes_end(&s->changes, CHANGE_CODE_PAGES, CHANGE_UNDONE);
 	code_runs_free(&s->code_runs);
+	code_runs_free(&left);
 	return rc;
 }

@@ -27,7 +27,7 @@
  *   - locked memory, which mremap would unlock
  *   - a thread with a seccomp filter, which would be in force if memattach died
  *   - kernels before 5.13
- *   - sessions whose memattach has died, for which only the hint is taken back
+ *   - sessions whose memattach has died, where the pages do not hold what the file does
  *
  * The file's pages may have to be read again when they are used, as those of any code.
  */

@@ -66,13 +66,20 @@ def mapped_code(pid, library):
              re.search(r"^VmFlags: (.*?) *$", part, re.M)[1]) for part in code]
 
 
-def check_code_is_whole(context, pid, library, most, copies=False):
-    """The pages of a session's jumps are at most so many KiB, and a mapping of their own meanwhile. copies: they may stay."""
+def check_code_is_whole(context, pid, library, most, copies=False, killed=False):
+    """The pages of a session's jumps are at most so many KiB, and a mapping of their own meanwhile. copies: they may stay. killed: memattach is, and
+    --detach ends the session."""
     before = mapped_code(pid, library)
     session = Session(context, pid, "--hooks", "entry")
     session.sampled()
     during = mapped_code(pid, library)
-    session.stop()
+    if killed:
+        session.process.kill()
+        session.process.wait(PATIENCE)
+        result = run_memattach(context, "--detach", "-p", pid)
+        assert result.returncode == 0, result
+    else:
+        session.stop()
     after = mapped_code(pid, library)
     assert [copied for _, copied, _ in before] == [0], before
     assert sum(size for size, _, _ in during) == before[0][0], (before, during)
@@ -99,7 +106,8 @@ def hooked_code_is_that_of_the_file_again(context):
     victim = Victim(context, "alloc_loop", "2")
     check_code_is_whole(context, victim.pid, "libc.so.6", 64, copies=True)
     victim.finish()
-    check_code_is_whole(context, start_python(context), "libc.so.6", 64)
+    for killed in (False, True):
+        check_code_is_whole(context, start_python(context), "libc.so.6", 64, killed=killed)
     jemalloc = find_library("jemalloc")
     if not jemalloc:
         raise Skip("libjemalloc is not installed")
