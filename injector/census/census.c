@@ -11,6 +11,8 @@
 /* Bytes that may be read: each page that is there some times, and what lists are long. */
 #define READ_TIMES 8u
 #define READ_LEAST (1ull << 30)
+/* Up to here the kernel is asked to count pages, which takes it some 10 ms a GiB. */
+#define EXACT_MOST (1ull << 30)
 
 static int scan_mapping(struct resident_pages *pages, struct page_scan *scan, const struct mapping *m, struct err *e)
 {
@@ -80,6 +82,24 @@ static int take_heap(struct census *c, const struct census_wish *wish, struct er
 	return rc;
 }
 
+/* What a sum has less than the least that the kernel said, or more than the most. */
+static uint64_t gap(const struct census *c, uint64_t sum)
+{
+	const uint64_t said[] = { c->rss_before, c->rss_after, c->rss_exact ? c->rss_exact : c->rss_after };
+	uint64_t low = UINT64_MAX, high = 0;
+
+	for (size_t i = 0; i < sizeof said / sizeof said[0]; i++) {
+		low = said[i] < low ? said[i] : low;
+		high = said[i] > high ? said[i] : high;
+	}
+	return sum < low ? low - sum : sum > high ? sum - high : 0;
+}
+
+static bool adds_up(uint64_t missing, uint64_t sum)
+{
+	return missing * 200 <= sum;
+}
+
 static int look_at_pages(struct census *c, struct err *e)
 {
 	struct memory_use use = { 0 };
@@ -91,6 +111,9 @@ static int look_at_pages(struct census *c, struct err *e)
 	rc = rc ?: scan_pages(c->target, &c->maps, &c->pages, e);
 	rc = rc ?: target_memory_use(c->target, &use, e);
 	c->rss_after = use.resident;
+	const uint64_t sum = resident_pages_sum(&c->pages, 0, UINT64_MAX);
+	if (rc == 0 && sum < EXACT_MOST && !adds_up(gap(c, sum), sum))
+		c->rss_exact = target_resident_exact(c->target);
 	c->when_ns = now_ns(CLOCK_MONOTONIC);
 	return rc;
 }
@@ -152,8 +175,10 @@ void census_free(struct census *c)
 
 uint64_t census_gap(const struct census *c)
 {
-	const uint64_t low = c->rss_before < c->rss_after ? c->rss_before : c->rss_after;
-	const uint64_t high = c->rss_before < c->rss_after ? c->rss_after : c->rss_before;
+	return gap(c, c->resident);
+}
 
-	return c->resident < low ? low - c->resident : c->resident > high ? c->resident - high : 0;
+bool census_adds_up(const struct census *c)
+{
+	return adds_up(census_gap(c), c->resident);
 }

@@ -6,6 +6,10 @@
  * in, and nothing is held that a signal would have to undo. So the target may change meanwhile: VmRSS is read before
  * and after its pages are looked up, and who shows the sum says how they differ; what is read of its heap afterwards is
  * checked against that (chunk_walk.h).
+ *
+ * VmRSS itself is not exact on many kernels: up to Linux 6.1 each thread keeps up to 64 pages of each kind to itself,
+ * later ones have the processors do so, and only the latest add these up. In a small process that is some percent. So
+ * where the sum differs the kernel is asked to count, too (target_resident_exact()).
  */
 #pragma once
 
@@ -49,6 +53,7 @@ struct census {
 	struct region_table regions;
 	uint64_t resident, swapped, huge; /* sums */
 	uint64_t rss_before, rss_after;   /* VmRSS */
+	uint64_t rss_exact;               /* counted page by page, where the sum is not that of VmRSS; 0: it was not */
 	uint64_t when_ns;                 /* CLOCK_MONOTONIC */
 };
 
@@ -67,5 +72,8 @@ int census_take(struct census *c, const struct target *t, const struct census_wi
 void census_free(struct census *c);
 /* What a report says is kept, and no more: of a census that others are compared with. */
 void census_keep_figures(struct census *c);
-/* Bytes that VmRSS has and the sum has not, or the other way round, beyond what VmRSS itself changed. */
+/* Bytes that the kernel counts as resident and the sum has not, or the other way round, beyond what changed meanwhile.
+ */
 uint64_t census_gap(const struct census *c);
+/* Are they few enough for "all accounted for"? */
+bool census_adds_up(const struct census *c);

@@ -179,6 +179,8 @@ void census_json(const struct census *c, const struct census_view *view)
 	json_string(&j, "command", c->target->comm);
 	json_unsigned(&j, "vm_rss_before", c->rss_before);
 	json_unsigned(&j, "vm_rss_after", c->rss_after);
+	if (c->rss_exact)
+		json_unsigned(&j, "rss_exact", c->rss_exact);
 	json_unsigned(&j, "resident", c->resident);
 	json_unsigned(&j, "huge", c->huge);
 	json_unsigned(&j, "swapped", c->swapped);

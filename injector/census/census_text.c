@@ -117,7 +117,7 @@ static void put_head(const struct printing *p)
 	int n = snprintf(line, sizeof line, "%s (PID %d): %s resident, ", c->target->comm, c->target->pid,
 	                 size_format((double)c->resident, resident));
 	n += snprintf(line + n, sizeof line - (size_t)n,
-	              missing * 200 <= c->resident ? "all accounted for" : "VmRSS differs by %s",
+	              census_adds_up(c) ? "all accounted for" : "VmRSS differs by %s",
 	              size_format((double)missing, gap));
 	if (c->swapped * 100 >= c->resident && c->swapped)
 		n += snprintf(line + n, sizeof line - (size_t)n, "; %s swapped",

@@ -349,6 +349,15 @@ int target_memory_use(const struct target *t, struct memory_use *use, struct err
 	return rc;
 }
 
+uint64_t target_resident_exact(const struct target *t)
+{
+	char path[48], text[STATUS_BYTES];
+
+	/* Of the process alone, not of its threads: there is none once the first thread has ended. */
+	snprintf(path, sizeof path, "/proc/%d/smaps_rollup", t->pid);
+	return whole_io_text(path, text, sizeof text) == 0 ? status_bytes(text, "Rss") : 0;
+}
+
 void target_private_memory(const struct target *t, uint64_t *resident, uint64_t *swapped)
 {
 	struct memory_use m = { 0 };

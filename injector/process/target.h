@@ -65,6 +65,12 @@ struct memory_use {
 };
 /* -ESRCH: it has ended. */
 int target_memory_use(const struct target *t, struct memory_use *use, struct err *e) WARN_UNUSED;
+/*
+ * Resident bytes as /proc/PID/smaps_rollup counts them, page by page: exact, where VmRSS lacks what threads or
+ * processors have not handed in yet. The kernel looks at all page tables, so this is for targets that are not large. 0
+ * unknown.
+ */
+uint64_t target_resident_exact(const struct target *t);
 /* Anonymous memory that is resident, and private memory that is swapped out, in bytes; 0 unknown. */
 void target_private_memory(const struct target *t, uint64_t *resident, uint64_t *swapped);
 /* Anonymous memory that is resident or swapped out (RssAnon and VmSwap of /proc/PID/status: cheap, also for huge
