@@ -209,14 +209,23 @@ struct dump_header {
 struct dump_live_record {
 	uint64_t address;    /* (atomic) the key */
 	uint64_t size;       /* bytes requested */
-	uint64_t usable;     /* bytes that the allocator gave, 0 unknown */
+	uint64_t usable;     /* bytes that the allocator gave, 0 unknown; of a part the size of the whole mapping */
 	uint64_t stamp;      /* time of the allocation */
 	uint32_t stack;      /* stack reference, see dump_stack */
 	uint32_t rate_bytes; /* R at the time; 1: this sample has weight 1 */
 	uint32_t tid;        /* thread that allocated, as the C library knows it, 0 unknown */
 	uint16_t hook;       /* enum hook_id */
-	uint16_t flags;      /* DUMP_LIVE_RESIDENCY() */
+	uint16_t flags;      /* DUMP_LIVE_RESIDENCY(), DUMP_LIVE_PART */
 };
+/*
+ * What is left of a mapping that was sampled, when a part of it has gone or was replaced. All parts of one have its
+ * stamp, stack and thread, and were sampled together, with the p of the whole mapping, whose size is in usable: p is
+ * that of DUMP_SAMPLED_BYTES().
+ */
+#define DUMP_LIVE_PART (1u << 14)
+#define DUMP_HISTORY_PART 2u
+#define DUMP_SAMPLED_BYTES(record, part) \
+	((record)->flags & (part) && (record)->usable > (record)->size ? (record)->usable : (record)->size)
 
 #define DUMP_RECORDS_ALIGN 64u
 #define DUMP_LIVE_RECORDS_AT(entries) (((entries) + DUMP_RECORDS_ALIGN - 1) & ~(uint64_t)(DUMP_RECORDS_ALIGN - 1))
@@ -375,6 +384,7 @@ struct dump_history_record {
 	uint16_t flags;
 };
 #define DUMP_HISTORY_FREE_MISSED 1u /* freed_stamp is when the address was given out again */
+/* DUMP_HISTORY_PART is 2: see DUMP_LIVE_PART. */
 struct dump_history_block {
 	uint64_t sequence;    /* k + 1; 0: never used; released before the first record */
 	uint32_t used;        /* (atomic) records that are complete */

@@ -75,7 +75,7 @@ struct dump_usage {
 
 /*
  * dump_live_record.flags, in dumps that end with a look: how much of the block was there then, in hundredths of its
- * bytes; 0: not looked at.
+ * bytes; without the bit DUMP_LIVE_LOOKED_AT: not looked at. Bit 14 is DUMP_LIVE_PART.
  */
 #define DUMP_LIVE_LOOKED_AT (1u << 15)
 #define DUMP_LIVE_RESIDENCY(present, swapped) (DUMP_LIVE_LOOKED_AT | (swapped) << 7 | (present))

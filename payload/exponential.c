@@ -147,39 +147,27 @@ static void double_add(double *sum, double value)
 		;
 }
 
-/* What a sample weighs more than 1. Accurate for weights near 1, too: w - 1 = exp(-x) / p. weighed: the bytes of it
- * that are to be added. */
-static OUT_OF_LINE void add_excess(struct dump_stack *stack, const uint64_t *size, const uint64_t *rate_bytes,
-                                   const uint64_t *weighed)
+/* What a sample weighs more than 1. Accurate for weights near 1, too: w - 1 = exp(-x) / p. */
+static OUT_OF_LINE void add_excess(struct dump_stack *stack, const uint64_t *size, const uint64_t *rate_bytes)
 {
 	double bytes = (double)*size, q, p = exponential_expm1_negative((*size ? bytes : 1) / (double)*rate_bytes, &q);
-	double excess = q / p, variance = q / (p * p), added = (double)*weighed;
+	double excess = q / p, variance = q / (p * p);
 
 	double_add(&stack->excess_count, excess);
-	double_add(&stack->excess_bytes, added * excess);
+	double_add(&stack->excess_bytes, bytes * excess);
 	double_add(&stack->variance_count, variance);
-	double_add(&stack->variance_bytes, added * added * variance);
-}
-
-static inline void add(struct dump_stack *stack, uint64_t size, uint64_t rate_bytes, uint64_t weighed)
-{
-	struct arch_float saved;
-
-	__atomic_fetch_add(&stack->taken_count, 1, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&stack->taken_bytes, weighed, __ATOMIC_RELAXED);
-	if (rate_bytes <= 1)
-		return;
-	saved = arch_float_enter();
-	add_excess(stack, &size, &rate_bytes, &weighed);
-	arch_float_leave(saved);
+	double_add(&stack->variance_bytes, bytes * bytes * variance);
 }
 
 void exponential_add_sample(struct dump_stack *stack, uint64_t size, uint64_t rate_bytes)
 {
-	add(stack, size, rate_bytes, size);
-}
+	struct arch_float saved;
 
-void exponential_split_sample(struct dump_stack *stack, uint64_t size, uint64_t rate_bytes)
-{
-	add(stack, size, rate_bytes, 0);
+	__atomic_fetch_add(&stack->taken_count, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&stack->taken_bytes, size, __ATOMIC_RELAXED);
+	if (rate_bytes <= 1)
+		return;
+	saved = arch_float_enter();
+	add_excess(stack, &size, &rate_bytes);
+	arch_float_leave(saved);
 }

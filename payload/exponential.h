@@ -18,8 +18,6 @@ uint64_t exponential_draw(uint64_t *state, uint64_t mean_bytes);
 
 /* Adds a sample of size bytes at rate bytes to the sums of *stack, see dump_format.h. */
 void exponential_add_sample(struct dump_stack *stack, uint64_t size, uint64_t rate_bytes);
-/* A part of a sample, of so many bytes, is one of its own from now on: there is one more, and no byte more. */
-void exponential_split_sample(struct dump_stack *stack, uint64_t size, uint64_t rate_bytes);
 
 #ifdef MEMATTACH_HOSTED
 double exponential_log(double x);

@@ -2,7 +2,6 @@
 /* The slow path of mmap, munmap and mremap, see map_hook.h. */
 #include "map_hook.h"
 
-#include "exponential.h"
 #include "hook.h"
 #include "recorder.h"
 #include "sampler.h"
@@ -24,26 +23,16 @@ struct taking {
 	uint16_t flags; /* of the history */
 };
 
-/* The rate at which `part` bytes are a sample with the same probability as `size` bytes at `rate`. */
-static uint32_t rate_of_part(uint32_t rate, uint64_t part, uint64_t size)
-{
-	while (size >> 31) {
-		size >>= 1;
-		part >>= 1;
-	}
-	if (rate <= 1 || part >= size)
-		return rate;
-	part = ((uint64_t)rate * part + size / 2) / size;
-	return part > 1 ? (uint32_t)part : 1;
-}
-
+/* A part is what the whole was, of which it remembers the size: the probability is that of the whole. */
 static struct dump_live_record part_of(const struct dump_live_record *whole, uint64_t address, uint64_t size)
 {
 	struct dump_live_record part = *whole;
 
 	part.address = address;
 	part.size = size;
-	part.rate_bytes = rate_of_part(whole->rate_bytes, size, whole->size);
+	if (!(part.flags & DUMP_LIVE_PART))
+		part.usable = whole->size; /* of a mapping it is not used otherwise */
+	part.flags |= DUMP_LIVE_PART;
 	return part;
 }
 
@@ -66,21 +55,11 @@ static bool record_rest(struct taking *t, const struct dump_live_record *rest)
 	return false;
 }
 
-/* One sample becomes two. */
-static void count_split(struct taking *t, const struct dump_live_record *rest)
-{
-	struct dump_stack *stack = regions_stack(rest->stack);
-
-	counter_add(&t->recorder.counters, DUMP_COUNTER_samples_taken, 1);
-	if (stack)
-		exponential_split_sample(stack, rest->size, rest->rate_bytes);
-}
-
 /* Shrinks the record, which is the caller's, to what is left before start and from end on. */
 static bool shrink(struct taking *t, const struct live_entry *entry, const struct mapping *was, uint64_t start,
                    uint64_t end)
 {
-	struct dump_live_record whole = *entry->record, gone, rest;
+	struct dump_live_record whole = *entry->record, gone, rest, left;
 	uint64_t until = end - was->start; /* what is before it has gone, but for: */
 	uint64_t before = start > was->start ? start - was->start : 0, after = 0;
 
@@ -93,14 +72,16 @@ static bool shrink(struct taking *t, const struct live_entry *entry, const struc
 	if (gone.size)
 		history_append(t->recorder.thread, &t->recorder.counters, &gone, t->recorder.stamp, t->flags);
 	if (before) {
-		entry->record->size = before;
-		entry->record->rate_bytes = rate_of_part(whole.rate_bytes, before, whole.size);
+		left = part_of(&whole, was->start, before);
+		entry->record->size = left.size;
+		entry->record->usable = left.usable;
+		entry->record->flags = left.flags;
 		live_table_put_back(entry);
 	} else {
 		live_table_drop(entry);
 	}
-	if (before && after)
-		count_split(t, &rest);
+	if (before && after) /* for memattach, which sees from these counters how full the live table is */
+		counter_add(&t->recorder.counters, DUMP_COUNTER_samples_taken, 1);
 	return (after && record_rest(t, &rest)) || before;
 }
 

@@ -49,7 +49,7 @@ static int on_live(void *arg, const struct dump_live_record *record)
 {
 	const struct finding *f = arg;
 
-	found(f->reuse, record->stamp, record->size, dump_live_rate(f->dump, record));
+	found(f->reuse, record->stamp, DUMP_SAMPLED_BYTES(record, DUMP_LIVE_PART), dump_live_rate(f->dump, record));
 	return 0;
 }
 
@@ -57,7 +57,8 @@ static int on_history(void *arg, const struct dump_history_record *record)
 {
 	const struct finding *f = arg;
 
-	found(f->reuse, record->allocated_stamp, record->size, dump_history_rate(f->dump, record));
+	found(f->reuse, record->allocated_stamp, DUMP_SAMPLED_BYTES(record, DUMP_HISTORY_PART),
+	      dump_history_rate(f->dump, record));
 	return 0;
 }
 

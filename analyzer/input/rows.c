@@ -75,9 +75,8 @@ void slack_add(struct slack *slack, uint64_t size, uint64_t usable, double p)
 
 /* At another rate q the variance is the sum of x^2 (1 - q) / q over all blocks, which that of x^2 (1 - q) / (q p) over
  * samples estimates; likewise what is seen. At half of a rate what is missed, 1 - q, is the square of what it was. */
-void row_plan_add(struct row_plan *plan, uint64_t size, enum report_figure f, double p, uint64_t rate)
+void row_plan_add(struct row_plan *plan, uint64_t size, double x, double square, double p, uint64_t rate)
 {
-	double x = f == FIGURE_LIVE_BYTES || f == FIGURE_ALLOCATED_BYTES ? (double)size : 1;
 	double weighted = x / p;
 	int k = PLAN_RATES - 1;
 
@@ -85,7 +84,7 @@ void row_plan_add(struct row_plan *plan, uint64_t size, enum report_figure f, do
 		k--;
 	plan->value += weighted;
 	for (double q = estimate_probability(size, 1ull << k); k > 0 && q < 1; q *= 2 - q, k--) {
-		plan->variance[k] += (float)(weighted * x * (1 - q) / q);
+		plan->variance[k] += (float)(square / p * (1 - q) / q);
 		plan->seen[k] += (float)(weighted * q);
 	}
 	for (; k >= 0; k--)

@@ -85,8 +85,9 @@ struct report_row *rows_get(struct rows *rows, const uint64_t *places, uint32_t 
 bool row_is_empty(const struct report_row *row, const struct row_change *change);
 /* A live block that was sampled with p; usable 0: it is not known. */
 void slack_add(struct slack *slack, uint64_t size, uint64_t usable, double p);
-/* A block that was sampled with p; rate: no sample has a larger one. */
-void row_plan_add(struct row_plan *plan, uint64_t size, enum report_figure figure, double p, uint64_t rate);
+/* A block of this size that was sampled with p, or a part of one: x of the planned figure, and what it adds to the
+ * square of x over the block. rate: no sample has a larger one. */
+void row_plan_add(struct row_plan *plan, uint64_t size, double x, double square, double p, uint64_t rate);
 void slack_merge(struct slack *into, const struct slack *from);
 /* The same of what was lost. */
 void row_merge_lost(struct estimate_sum into[2], const struct estimate_sum from[2]);

@@ -5,22 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hooks.h"
+#include "input/parts/parts.h"
+#include "input/parts/sample_pairs.h"
 
 #define READS_MAX 16
 #define BATCH 64
 #define PROBABILITIES 2048u /* a power of two */
-
-/* A record of either kind. */
-struct sample {
-	uint64_t address, size, usable;
-	uint64_t born, freed; /* stamps; freed 0: it is a live record */
-	double survival;      /* thinning.h: of a session at a larger rate it would not be a sample; for leaks only */
-	uint32_t stack, rate; /* rate 0: given up; others stand for it */
-	uint32_t number, tid; /* of the stack; 0: not known */
-	uint16_t flags;       /* of a live record */
-	bool missed, aligned; /* its free was not seen; it was asked for with an alignment */
-};
 
 /* What a block of this size adds; sizes come again and again, and logarithms are dear. */
 struct probability {
@@ -33,6 +23,7 @@ struct sample_batch {
 	struct probability probabilities[PROBABILITIES];
 	struct sample list[BATCH];
 	size_t count;
+	struct parts parts; /* which come when all have been read */
 };
 
 /* Makes room for more elements of a list, all of them beginning a cache line. */
@@ -130,39 +121,13 @@ static int number_of(struct samples *s, uint32_t reference, uint32_t *number)
 	return add_stack(s, reference, !(copy.stack.flags & DUMP_STACK_FILE) == s->options.files);
 }
 
-static uint64_t key_of(uint64_t address, uint64_t stamp)
-{
-	return map_mix(address ^ map_mix(stamp));
-}
-
-static void add_pair(struct estimate_sum pair[2], uint64_t size, double p)
-{
-	estimate_add(&pair[FIGURE_LIVE_BYTES], (double)size, p);
-	estimate_add_block(&pair[FIGURE_LIVE_COUNT], p);
-}
-
-static int add_to_pair(struct samples *s, const struct sample *sample, double p)
-{
-	struct window_part *window = &s->windows[sample->number];
-	uint64_t key = key_of(sample->address, sample->born);
-	const uint32_t *known = map_find(s->options.kept, key);
-
-	if (s->options.later && !known)
-		add_pair(window->plus, sample->size, p);
-	else if (s->options.later)
-		return map_put(s->options.kept, key, 1);
-	else if (!known || !*known)
-		add_pair(window->minus, sample->size, p);
-	return 0;
-}
-
 static int add_to_thread(struct samples *s, const struct sample *sample, double p)
 {
 	struct thread_sum *thread = threads_get(&s->threads, sample->tid);
 
 	if (!thread)
 		return -ENOMEM;
-	add_pair(thread->sum, sample->size, p);
+	sample_add(thread->sum, sample, p);
 	if (!sample->freed)
 		slack_add(&thread->slack, sample->size, sample->usable, p);
 	return 0;
@@ -178,9 +143,9 @@ static const struct estimate_block *block_of(struct sample_batch *batch, uint64_
 	return &c->block;
 }
 
-static void add_to_tally(struct tally *tally, uint64_t size, const struct estimate_block *block)
+static void add_to_tally(struct tally *tally, const struct sample *sample, const struct estimate_block *block)
 {
-	double bytes = (double)(size ? size : 1);
+	double bytes = (double)(sample->whole ? sample->whole : 1);
 
 	if (!(tally->smallest > 0) || bytes < tally->smallest)
 		tally->smallest = bytes;
@@ -200,13 +165,13 @@ static void add_to_window(struct window_part *window, const struct sample_option
 	bool was_live = o->since && born <= o->since && (!freed || freed > o->since);
 
 	if (was_live)
-		add_pair(window->old, sample->size, p);
+		sample_add(window->old, sample, p);
 	if (o->since && live && !was_live)
-		add_pair(window->plus, sample->size, p);
+		sample_add(window->plus, sample, p);
 	if (was_live && !live)
-		add_pair(window->minus, sample->size, p);
+		sample_add_gone(window->minus, sample, p);
 	if (is_born_in(o, sample))
-		add_pair(window->born, sample->size, p);
+		sample_add(window->born, sample, p);
 }
 
 static bool is_chosen(const struct sample_filter *f, const struct sample *sample)
@@ -223,9 +188,9 @@ static bool is_chosen(const struct sample_filter *f, const struct sample *sample
 static void leave_out(struct samples *s, const struct sample *sample, bool live, double p)
 {
 	if (live)
-		add_pair(s->left_out, sample->size, p);
+		sample_add(s->left_out, sample, p);
 	if (is_born_in(&s->options, sample))
-		add_pair(s->left_out + FIGURE_ALLOCATED_BYTES, sample->size, p);
+		sample_add(s->left_out + FIGURE_ALLOCATED_BYTES, sample, p);
 }
 
 /* In nanoseconds. */
@@ -239,7 +204,7 @@ static double lifetime_of(const struct samples *s, const struct sample *sample, 
 /* The rate that it counts with in a half of the samples; 0: it is not in it. */
 static uint64_t rate_in(const struct sample *s, enum sample_half half)
 {
-	const struct thinning_sample sample = { s->size, s->born, s->stack, s->tid, s->rate };
+	const struct thinning_sample sample = { s->whole, s->born, s->stack, s->tid, s->rate };
 
 	return half == HALF_NONE ? s->rate : half_rate_of(&sample, half);
 }
@@ -249,15 +214,17 @@ static void add_to_times(struct samples *s, const struct sample *sample, bool li
 	struct row_times *times = &s->times[sample->number];
 	uint64_t peak = s->options.peak;
 
-	times->lived += lifetime_of(s, sample, live) / p;
+	if (!sample_is_later(sample))
+		times->lived += lifetime_of(s, sample, live) / p;
 	if (sample->born > peak || (sample->freed && sample->freed <= peak))
 		return;
 	uint64_t rate = rate_in(sample, HALF_TELLS);
 	if (!rate)
 		return;
-	double half = block_of(s->batch, sample->size, rate)->p;
+	double half = block_of(s->batch, sample->whole, rate)->p;
 	times->peak[FIGURE_LIVE_BYTES] += (double)sample->size / half;
-	times->peak[FIGURE_LIVE_COUNT] += 1 / half;
+	if (!sample_is_later(sample))
+		times->peak[FIGURE_LIVE_COUNT] += 1 / half;
 }
 
 static int add_to_plan(struct samples *s, const struct sample *sample, bool live, double p)
@@ -269,7 +236,11 @@ static int add_to_plan(struct samples *s, const struct sample *sample, bool live
 		return 0;
 	if (!*plan && !(*plan = calloc(1, sizeof **plan)))
 		return -ENOMEM;
-	row_plan_add(*plan, sample->size, f, p, s->rate);
+	double x = (double)sample->size, rest = sample->rest;
+	if (f == FIGURE_LIVE_BYTES || f == FIGURE_ALLOCATED_BYTES)
+		row_plan_add(*plan, sample->whole, x, x * (x + 2 * rest), p, s->rate);
+	else if (!sample_is_later(sample))
+		row_plan_add(*plan, sample->whole, 1, 1, p, s->rate);
 	return 0;
 }
 
@@ -286,11 +257,11 @@ static void add_to_classes(struct samples *s, const struct sample *sample, bool 
 
 	for (size_t i = 0; i < sizeof of / sizeof of[0] && of[i]; i++) {
 		if (live)
-			add_pair(of[i]->sum, sample->size, p);
+			sample_add(of[i]->sum, sample, p);
 		if (live && !sample->freed)
 			slack_add(&of[i]->slack, sample->size, sample->usable, p);
 		if (is_born_in(&s->options, sample))
-			add_pair(of[i]->sum + FIGURE_ALLOCATED_BYTES, sample->size, p);
+			sample_add(of[i]->sum + FIGURE_ALLOCATED_BYTES, sample, p);
 	}
 }
 
@@ -299,12 +270,13 @@ static int add_to_timeline(struct samples *s, const struct sample *sample, doubl
 	const uint64_t age = s->options.age, old = sample->born < UINT64_MAX - age ? sample->born + age : UINT64_MAX;
 	struct timeline *t = s->options.timeline;
 
-	timeline_add(t, sample->size, p, old, sample->freed);
+	timeline_add(t, sample->size, p, old, sample->freed, sample->rest);
 	if (!s->options.spans)
 		return 0;
 	const size_t born = timeline_find(t, sample->born),
 		     gone = sample->freed ? timeline_find(t, sample->freed) : SIZE_MAX;
-	return spans_add(s->options.spans, s->tallies[sample->number].reference, born, gone, sample->size, p);
+	return spans_add(s->options.spans, s->tallies[sample->number].reference, born, gone, sample->size, p,
+	                 sample->rest);
 }
 
 /* The record of a block ended because its address was given out again. */
@@ -329,13 +301,36 @@ static int add_end(struct samples *s, const struct sample *sample, double p)
 	if (sample->freed && sample->missed)
 		return add_missed(s, sample, p);
 	if (sample->freed) {
-		free_sum_add(&s->tallies[sample->number].seen, (double)sample->size, p);
+		free_sum_add(&s->tallies[sample->number].seen, (double)sample->size, p, sample->rest);
 		return 0;
 	}
-	free_sum_add(&s->lives[sample->number].frees.live, (double)sample->size, p);
-	if (sample->size <= TRUST_FIT_MAX)
+	free_sum_add(&s->lives[sample->number].frees.live, (double)sample->size, p, sample->rest);
+	if (sample->size <= TRUST_FIT_MAX && !sample->mapping)
 		estimate_add(&s->fit, needed, p);
 	return 0;
+}
+
+static int add_to_pair(struct samples *s, const struct sample *sample, double p)
+{
+	struct window_part *window = &s->windows[sample->number];
+	bool later = s->options.later;
+
+	return sample_pairs_add(s->options.kept, later, later ? window->plus : window->minus, sample, p);
+}
+
+/* A block counts once: with what there is of it. */
+static void add_to_leaks(struct samples *s, const struct sample *sample)
+{
+	const uint64_t size = sample->live > 0 ? (uint64_t)sample->live : sample->size;
+
+	const struct leak_sample block = { .size = size,
+		                           .rate = sample->rate,
+		                           .p = estimate_probability(sample->whole, sample->rate),
+		                           .comparable = sample->survival > (double)s->rate,
+		                           .born = sample->born,
+		                           .freed = sample->freed };
+
+	leak_add(&s->leaks[sample->number], s->options.leaks, &block);
 }
 
 static int add_sample(struct samples *s, const struct sample *sample)
@@ -344,19 +339,21 @@ static int add_sample(struct samples *s, const struct sample *sample)
 	struct tally *tally = &s->tallies[sample->number];
 	struct live_part *part = &s->lives[sample->number];
 
+	const bool later = sample_is_later(sample);
+
 	if (sample->freed) {
 		tally->history_bytes += (double)sample->size;
-		tally->history++;
+		tally->history += !later;
 	} else {
-		part->records++;
+		part->records += !later;
 	}
 	uint64_t rate = sample->rate ? rate_in(sample, o->half) : 0;
 	if (!rate)
 		return 0;
-	const struct estimate_block *block = block_of(s->batch, sample->size, rate);
+	const struct estimate_block *block = block_of(s->batch, sample->whole, rate);
 	double p = block->p, weight = block->weight;
 	bool live = sample->born <= o->at && (!sample->freed || sample->freed > o->at);
-	add_to_tally(tally, sample->size, block);
+	add_to_tally(tally, sample, block);
 	tally->aligned |= sample->aligned;
 	if (rate > s->rate)
 		s->rate = rate;
@@ -367,15 +364,14 @@ static int add_sample(struct samples *s, const struct sample *sample)
 		return 0;
 	}
 	if (live)
-		add_pair(part->sum, sample->size, p);
+		sample_add(part->sum, sample, p);
 	if (tally->beside)
 		return 0;
 	if (!tally->out &&
 	    ((live && o->threads && add_to_thread(s, sample, p)) || (o->timeline && add_to_timeline(s, sample, p))))
 		return -ENOMEM;
 	if (o->stack_threads && !tally->out &&
-	    stack_threads_add(o->stack_threads, tally->reference, sample->tid, (double)sample->size, weight, live,
-	                      is_born_in(o, sample)))
+	    stack_threads_add(o->stack_threads, tally->reference, sample, weight, live, is_born_in(o, sample)))
 		return -ENOMEM;
 	if (o->classes && !tally->out)
 		add_to_classes(s, sample, live, p);
@@ -385,9 +381,8 @@ static int add_sample(struct samples *s, const struct sample *sample)
 		return -ENOMEM;
 	if (s->windows)
 		add_to_window(&s->windows[sample->number], o, sample, live, p);
-	if (o->leaks)
-		leak_add(&s->leaks[sample->number], o->leaks, sample->size, sample->rate,
-		         sample->survival > (double)s->rate, sample->born, sample->freed);
+	if (o->leaks && !later)
+		add_to_leaks(s, sample);
 	if (sample->freed)
 		return 0;
 	if (live)
@@ -421,46 +416,53 @@ static bool needs_survival(const struct samples *s, uint32_t rate)
 	return s->options.leaks && rate < s->rate;
 }
 
-static bool is_aligned(uint16_t hook)
+static int take_sample(struct samples *s, const struct sample *sample, bool part)
 {
-	return hook == HOOK_aligned_alloc || hook == HOOK_posix_memalign || hook == HOOK_memalign;
+	if (part)
+		return parts_add(&s->batch->parts, sample);
+	s->batch->list[s->batch->count++] = *sample;
+	return s->batch->count == BATCH ? add_batch(s) : 0;
 }
 
 static int on_live(void *arg, const struct dump_live_record *record)
 {
 	struct samples *s = arg;
-	const double survival = needs_survival(s, record->rate_bytes) ? dump_live_survival(record) : INFINITY;
+	struct sample sample = sample_of_live(record, dump_live_rate(s->dump, record));
 
-	s->batch->list[s->batch->count++] = (struct sample){ .address = record->address,
-		                                             .size = record->size,
-		                                             .usable = record->usable,
-		                                             .born = record->stamp,
-		                                             .survival = survival,
-		                                             .stack = record->stack,
-		                                             .tid = record->tid,
-		                                             .flags = record->flags,
-		                                             .aligned = is_aligned(record->hook),
-		                                             .rate = dump_live_rate(s->dump, record) };
-	return s->batch->count == BATCH ? add_batch(s) : 0;
+	sample.survival = needs_survival(s, record->rate_bytes) ? dump_live_survival(record) : INFINITY;
+	/* Of two states of a session one may have what the other has parts of. */
+	return take_sample(s, &sample, record->flags & DUMP_LIVE_PART || (s->options.kept && sample.mapping));
 }
 
 static int on_history(void *arg, const struct dump_history_record *record)
 {
 	struct samples *s = arg;
-	const double survival = needs_survival(s, record->rate_bytes) ? dump_history_survival(record) : INFINITY;
+	struct sample sample = sample_of_history(record, dump_history_rate(s->dump, record));
 
+	sample.survival = needs_survival(s, record->rate_bytes) ? dump_history_survival(record) : INFINITY;
 	if (!s->oldest_freed)
 		s->oldest_freed = record->freed_stamp;
-	s->batch->list[s->batch->count++] = (struct sample){ .size = record->size,
-		                                             .born = record->allocated_stamp,
-		                                             .freed = record->freed_stamp ? record->freed_stamp : 1,
-		                                             .survival = survival,
-		                                             .stack = record->stack,
-		                                             .tid = record->tid,
-		                                             .aligned = is_aligned(record->hook),
-		                                             .missed = record->flags & DUMP_HISTORY_FREE_MISSED,
-		                                             .rate = dump_history_rate(s->dump, record) };
-	return s->batch->count == BATCH ? add_batch(s) : 0;
+	return take_sample(s, &sample, record->flags & DUMP_HISTORY_PART);
+}
+
+static int add_part(struct samples *s, const struct sample *part)
+{
+	struct sample sample = *part;
+	int r = number_of(s, sample.stack, &sample.number);
+
+	s->taken++;
+	return r ?: add_sample(s, &sample);
+}
+
+static int add_parts(struct samples *s)
+{
+	struct parts *parts = &s->batch->parts;
+	int r = add_batch(s);
+
+	parts_join(parts);
+	for (size_t i = 0; !r && i < parts->count; i++)
+		r = add_part(s, parts_next(parts, i));
+	return r;
 }
 
 static int on_stack(void *arg, uint32_t reference)
@@ -483,7 +485,7 @@ static int read_records(struct samples *s)
 	r = r ?: dump_each_live(s->dump, on_live, s);
 	r = r ?: add_batch(s);
 	r = r ?: dump_each_history(s->dump, on_history, s);
-	return r ?: add_batch(s);
+	return r ?: add_parts(s);
 }
 
 static void clear(struct samples *s)
@@ -502,6 +504,8 @@ static void clear(struct samples *s)
 	s->fit = (struct estimate_sum){ 0 };
 	s->classes = (struct classes){ 0 };
 	memset(s->left_out, 0, sizeof s->left_out);
+	if (s->batch)
+		parts_done(&s->batch->parts);
 	s->chosen = false;
 	s->tallies = NULL;
 	s->lives = NULL;
@@ -571,6 +575,7 @@ int samples_read(struct samples *s, struct dump *dump, const struct sample_optio
 	if (!s->batch)
 		return -ENOMEM;
 	memset(s->batch->probabilities, 0, sizeof s->batch->probabilities);
+	s->batch->parts = (struct parts){ 0 };
 	for (int i = 0; r == 1 && i < READS_MAX; i++) {
 		clear(s);
 		clear_others(options);
@@ -587,14 +592,4 @@ void samples_done(struct samples *s)
 	clear(s);
 	free(s->batch);
 	s->batch = NULL;
-}
-
-static int on_key(void *arg, const struct dump_live_record *record)
-{
-	return map_put(arg, key_of(record->address, record->stamp), 0);
-}
-
-int samples_keys(struct dump *dump, struct map *kept)
-{
-	return dump_each_live(dump, on_key, kept);
 }

@@ -54,8 +54,7 @@ struct window_part {
 struct sample_options {
 	uint64_t at, since;              /* stamps; at: UINT64_MAX the end, since: 0 none */
 	const struct leak_window *leaks; /* NULL: not asked for */
-	/* Of two states of one session, a block that is in both changes nothing: the live blocks of the earlier one,
-	 * which is read second, with 1 if they are in the later one, too. NULL: no such pair. */
+	/* Of two states of one session: see sample_pairs.h. NULL: no such pair. */
 	struct map *kept;
 	bool later;
 	enum sample_half half;      /* only these samples count */
@@ -120,6 +119,3 @@ struct samples {
  * the live samples were thinned meanwhile. 0, -ENOMEM; samples_done in any case. */
 int samples_read(struct samples *samples, struct dump *dump, const struct sample_options *options) WARN_UNUSED;
 void samples_done(struct samples *samples);
-
-/* The keys of the live blocks, as options.kept of the later state wants them. */
-int samples_keys(struct dump *dump, struct map *kept) WARN_UNUSED;

@@ -27,26 +27,28 @@ static struct thread_part *part_of(struct stack_threads *t, uint32_t stack, uint
 	return map_put(&t->first_of, stack, (uint32_t)t->count) ? NULL : &t->parts[t->count - 1];
 }
 
-static void add(struct thread_share share[2], double bytes, double weight)
+static void add(struct thread_share share[2], const struct sample *sample, double weight)
 {
-	share[0].value += bytes * weight;
+	share[0].value += (double)sample->size * weight;
+	if (sample_is_later(sample))
+		return;
 	share[1].value += weight;
 	share[0].samples++;
 	share[1].samples++;
 }
 
-int stack_threads_add(struct stack_threads *t, uint32_t stack, uint32_t tid, double bytes, double weight, bool live,
+int stack_threads_add(struct stack_threads *t, uint32_t stack, const struct sample *sample, double weight, bool live,
                       bool allocated)
 {
 	if (t->full || (!live && !allocated))
 		return 0;
-	struct thread_part *part = part_of(t, stack, tid);
+	struct thread_part *part = part_of(t, stack, sample->tid);
 	if (!part)
 		return -ENOMEM;
 	if (live)
-		add(part->share + FIGURE_LIVE_BYTES, bytes, weight);
+		add(part->share + FIGURE_LIVE_BYTES, sample, weight);
 	if (allocated)
-		add(part->share + FIGURE_ALLOCATED_BYTES, bytes, weight);
+		add(part->share + FIGURE_ALLOCATED_BYTES, sample, weight);
 	t->full = t->count >= STACK_THREADS_MAX;
 	return 0;
 }

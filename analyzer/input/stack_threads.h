@@ -7,6 +7,7 @@
 #pragma once
 
 #include "dump/dump_reader.h"
+#include "input/parts/parts.h"
 #include "input/rows.h"
 #include "base/string_table.h"
 
@@ -30,7 +31,7 @@ struct stack_threads {
 };
 
 /* A sample of this stack that figures count: bytes, or blocks, of a weight. -ENOMEM. */
-int stack_threads_add(struct stack_threads *threads, uint32_t stack, uint32_t tid, double bytes, double weight,
+int stack_threads_add(struct stack_threads *threads, uint32_t stack, const struct sample *sample, double weight,
                       bool live, bool allocated) WARN_UNUSED;
 /* The list of a stack's parts. */
 uint32_t stack_threads_of(const struct stack_threads *threads, uint32_t stack);

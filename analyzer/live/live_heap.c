@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "symbols/given_files.h"
+#include "input/parts/parts.h"
 #include "base/grow.h"
 #include "report/stack_places.h"
 #include "symbols/target_root.h"
@@ -79,6 +80,7 @@ void live_heap_done(struct live_heap *h)
 struct look {
 	struct live_heap *heap;
 	struct dump *dump;
+	struct parts parts; /* which come when all has been read */
 };
 
 /*
@@ -126,31 +128,47 @@ static double probability(struct live_heap *h, uint64_t size, uint32_t rate)
 	return c->p;
 }
 
-static int on_live(void *arg, const struct dump_live_record *record)
+static int add_live(struct look *l, const struct sample *sample)
 {
-	struct look *l = arg;
 	struct live_heap *h = l->heap;
-	uint32_t rate = dump_live_rate(l->dump, record), number;
+	uint32_t number;
+	int r = number_of(l, sample->stack, &number);
 
-	if (!rate)
-		return 0;
-	int r = number_of(l, record->stack, &number);
 	if (r)
 		return r;
 	struct live_stack *stack = &h->list[number];
 	if (stack->flags & DUMP_STACK_FILE)
 		return 0; /* no memory */
-	double p = probability(h, record->size, rate);
-	estimate_add(&stack->live[BYTES], (double)record->size, p);
-	estimate_add_block(&stack->live[BLOCKS], p);
+	double p = probability(h, sample->whole, sample->rate);
+	sample_add(stack->live, sample, p);
 	for (int b = 0; b < LIVE_BASES; b++)
-		if (h->bases[b].set && record->stamp <= h->bases[b].stamp)
-			estimate_add(&stack->still[b], (double)record->size, p);
-	if (record->stamp > h->youngest)
-		h->youngest = record->stamp;
-	if (rate > h->rate)
-		h->rate = rate;
+		if (h->bases[b].set && sample->born <= h->bases[b].stamp)
+			sample_add_bytes(&stack->still[b], sample, (double)sample->size, p);
+	if (sample->born > h->youngest)
+		h->youngest = sample->born;
+	if (sample->rate > h->rate)
+		h->rate = sample->rate;
 	return 0;
+}
+
+static int on_live(void *arg, const struct dump_live_record *record)
+{
+	struct look *l = arg;
+	const struct sample sample = sample_of_live(record, dump_live_rate(l->dump, record));
+
+	if (!sample.rate)
+		return 0;
+	return record->flags & DUMP_LIVE_PART ? parts_add(&l->parts, &sample) : add_live(l, &sample);
+}
+
+static int add_parts(struct look *l)
+{
+	int r = 0;
+
+	parts_join(&l->parts);
+	for (size_t i = 0; !r && i < l->parts.count; i++)
+		r = add_live(l, parts_next(&l->parts, i));
+	return r;
 }
 
 /* What was allocated, of whatever is live; a stack of which nothing is live matters to what is kept in all. */
@@ -264,6 +282,8 @@ static int read_live(struct look *l)
 	for (int i = 0; i < READS_MAX && r == 1; i++) {
 		clear_sums(l->heap);
 		r = dump_each_live(l->dump, on_live, l);
+		r = r ?: add_parts(l);
+		parts_done(&l->parts);
 		r = r ?: dump_thinned_meanwhile(l->dump);
 	}
 	return r < 0 ? r : 0;
@@ -340,15 +360,15 @@ double live_heap_window(const struct live_heap *h)
 	return (double)age_of(h, &h->bases[0]) / 1e9;
 }
 
-/* The first without the second, which is a part of it. */
+/* The first without the second, which is a part of it. Of a mapping a part may have gone, so it may be in both. */
 static struct estimate_sum rest_of(const struct estimate_sum *sum, const struct estimate_sum *part, double next)
 {
-	if (sum->samples <= part->samples)
+	if (sum->samples <= part->samples && !(sum->seen > part->seen))
 		return (struct estimate_sum){ .next = next };
 	return (struct estimate_sum){ .value = fmax(0, sum->value - part->value),
 		                      .variance = fmax(0, sum->variance - part->variance),
 		                      .seen = fmax(0, sum->seen - part->seen),
-		                      .samples = sum->samples - part->samples,
+		                      .samples = sum->samples > part->samples ? sum->samples - part->samples : 1,
 		                      .next = next };
 }
 

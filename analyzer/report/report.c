@@ -12,6 +12,7 @@
 #include "report/folding.h"
 #include "base/grow.h"
 #include "report/judge.h"
+#include "input/parts/sample_pairs.h"
 #include "input/samples.h"
 #include "report/unseen.h"
 
@@ -189,7 +190,7 @@ int report_add_pair(struct report *r, struct dump *old, const char *old_name, st
 
 	r->same_session = a->session_id && a->session_id == b->session_id;
 	if (r->same_session)
-		s = samples_keys(old, &kept);
+		s = sample_pairs_keys(old, &kept);
 	if (!s)
 		s = add(r, new, new_name, r->same_session ? COLLECT_LATER : COLLECT_NEW,
 		        r->same_session ? &kept : NULL);

@@ -49,9 +49,10 @@ static void watch(struct leak_tally *t, const struct leak_window *w, bool live, 
 	}
 }
 
-void leak_add(struct leak_tally *t, const struct leak_window *w, uint64_t size, uint32_t rate, bool comparable,
-              uint64_t born, uint64_t freed)
+void leak_add(struct leak_tally *t, const struct leak_window *w, const struct leak_sample *sample)
 {
+	const uint64_t born = sample->born, freed = sample->freed;
+	const bool comparable = sample->comparable;
 	bool live = !freed || freed > w->end;
 	bool old_at_middle = born + w->age <= w->middle && (live || freed > w->middle);
 	bool old_at_end = live && born + w->age <= w->end;
@@ -65,10 +66,9 @@ void leak_add(struct leak_tally *t, const struct leak_window *w, uint64_t size, 
 	}
 	if (!old_at_end)
 		return;
-	double p = estimate_probability(size, rate);
-	estimate_add(&t->bytes, (double)size, p);
-	estimate_add_block(&t->count, p);
-	estimate_expect(&t->bytes, rate > 1 ? rate : 0);
+	estimate_add(&t->bytes, (double)sample->size, sample->p);
+	estimate_add_block(&t->count, sample->p);
+	estimate_expect(&t->bytes, sample->rate > 1 ? sample->rate : 0);
 	if (w->end - born > t->oldest && born >= w->start)
 		t->oldest = w->end - born;
 	t->gained += comparable && !old_at_middle;

@@ -71,12 +71,18 @@ enum leak_verdict {
 /* age 0: a third of the session. */
 struct leak_window leak_window(uint64_t start, uint64_t end, uint64_t age);
 /*
- * Adds a sample that was born and freed at these stamps, freed 0: live at the end. The test compares numbers of
- * samples, so it takes only those that would be samples at the largest rate of the session as well (thinning.h):
- * comparable says that it is one.
+ * A sample that was born and freed at these stamps, freed 0: live at the end. The test compares numbers of samples, so
+ * it takes only those that would be samples at the largest rate of the session as well (thinning.h): comparable says
+ * that it is one.
  */
-void leak_add(struct leak_tally *tally, const struct leak_window *window, uint64_t size, uint32_t rate, bool comparable,
-              uint64_t born, uint64_t freed);
+struct leak_sample {
+	uint64_t size;
+	uint32_t rate;
+	double p;
+	bool comparable;
+	uint64_t born, freed;
+};
+void leak_add(struct leak_tally *tally, const struct leak_window *window, const struct leak_sample *sample);
 void leak_merge(struct leak_tally *into, const struct leak_tally *from);
 /* The probability of this much growth, or more, in a steady state. */
 double leak_p_value(const struct leak_tally *tally);

@@ -69,7 +69,7 @@ static int coarsen(struct spans *s)
 	return r;
 }
 
-int spans_add(struct spans *s, uint32_t stack, size_t born, size_t freed, uint64_t size, double p)
+int spans_add(struct spans *s, uint32_t stack, size_t born, size_t freed, uint64_t size, double p, double rest)
 {
 	int r = 0;
 
@@ -81,8 +81,9 @@ int spans_add(struct spans *s, uint32_t stack, size_t born, size_t freed, uint64
 	cell.born = (uint16_t)((born < s->moments ? born : s->moments - 1) / s->step);
 	if (freed != SIZE_MAX)
 		cell.freed = (uint16_t)((freed < s->moments ? freed / s->step : spans_steps(s)) + 1);
-	estimate_add(&cell.bytes, (double)size, p);
-	estimate_add_block(&cell.count, p);
+	estimate_add_part(&cell.bytes, (double)size, p, rest);
+	if (!(rest > 0))
+		estimate_add_block(&cell.count, p);
 	return put_cell(s, &cell);
 }
 

@@ -38,8 +38,9 @@ struct spans {
 /* A step is one moment. */
 void spans_init(struct spans *spans, size_t moments);
 /* A block that was sampled with the probability p. born, freed: numbers of moments, spans->moments where it was after
- * the last one; freed SIZE_MAX: it is live. -ENOMEM. */
-int spans_add(struct spans *spans, uint32_t stack, size_t born, size_t freed, uint64_t size, double p) WARN_UNUSED;
+ * the last one; freed SIZE_MAX: it is live. rest: of a part. -ENOMEM. */
+int spans_add(struct spans *spans, uint32_t stack, size_t born, size_t freed, uint64_t size, double p,
+              double rest) WARN_UNUSED;
 /* The list of a stack's cells. */
 uint32_t spans_of(const struct spans *spans, uint32_t stack);
 /* How many steps there are. */

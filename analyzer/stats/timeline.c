@@ -36,19 +36,20 @@ size_t timeline_find(const struct timeline *t, uint64_t stamp)
 	return SORTED_BELOW(t->points, t->count, stamp, stamp);
 }
 
-void timeline_add(struct timeline *t, uint64_t size, double p, uint64_t born, uint64_t freed)
+/* With the last part of a block its sample goes. */
+void timeline_add(struct timeline *t, uint64_t size, double p, uint64_t born, uint64_t freed, double rest)
 {
 	size_t first = timeline_find(t, born);
 	size_t end = freed ? timeline_find(t, freed) : t->count;
 
 	if (first == t->count)
 		return;
-	estimate_add(&t->points[first].allocated, (double)size, p);
+	estimate_add_part(&t->points[first].allocated, (double)size, p, rest);
 	if (first >= end)
 		return;
-	estimate_add(&t->points[first].live, (double)size, p);
+	estimate_add_part(&t->points[first].live, (double)size, p, rest);
 	if (end < t->count)
-		estimate_add(&t->points[end].gone, (double)size, p);
+		estimate_add_part(&t->points[end].gone, (double)size, p, rest);
 }
 
 void timeline_finish(struct timeline *t, uint64_t rate, uint64_t whole_since)

@@ -35,8 +35,8 @@ int timeline_init(struct timeline *timeline, size_t count, uint64_t duration_ns)
 void timeline_clear(struct timeline *timeline);
 /* The number of the first moment at or after the stamp; count: there is none. */
 size_t timeline_find(const struct timeline *timeline, uint64_t stamp);
-/* A block that was sampled with the probability p; freed 0: it is live. */
-void timeline_add(struct timeline *timeline, uint64_t size, double p, uint64_t born, uint64_t freed);
+/* A block that was sampled with the probability p; freed 0: it is live. rest: of a part. */
+void timeline_add(struct timeline *timeline, uint64_t size, double p, uint64_t born, uint64_t freed, double rest);
 /* Adds up. rate: the largest; whole_since: stamp before which frees may be missing, 0: none are. */
 void timeline_finish(struct timeline *timeline, uint64_t rate, uint64_t whole_since);
 /* The moment at which most was live, the first one of equals. There must be one. */

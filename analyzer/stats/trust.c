@@ -5,10 +5,10 @@
 
 #include "stats/gamma.h"
 
-void free_sum_add(struct free_sum *sum, double bytes, double p)
+void free_sum_add(struct free_sum *sum, double bytes, double p, double rest)
 {
 	sum->value += bytes / p;
-	sum->variance += bytes * bytes * (1 - p) / (p * p);
+	sum->variance += estimate_part_variance(bytes, p, rest);
 	sum->samples++;
 }
 
@@ -16,7 +16,7 @@ void free_tally_add_pair(struct free_tally *tally, uint64_t size, double p, doub
 {
 	double both = p * later;
 
-	free_sum_add(&tally->missed, (double)size, both);
+	free_sum_add(&tally->missed, (double)size, both, 0);
 	if (both < 1)
 		tally->rarest = fmax(tally->rarest, 1 / fmin(p, later));
 }

@@ -56,7 +56,7 @@ struct free_tally {
 	struct free_sum live;   /* records that have not ended */
 };
 
-void free_sum_add(struct free_sum *sum, double bytes, double p);
+void free_sum_add(struct free_sum *sum, double bytes, double p, double rest);
 /* A block that was sampled with p, at whose address one was sampled later with later. */
 void free_tally_add_pair(struct free_tally *tally, uint64_t size, double p, double later);
 void free_tally_merge(struct free_tally *into, const struct free_tally *from);
@@ -106,8 +106,8 @@ struct trust_evidence {
 
 /*
  * Of live blocks that have at most TRUST_FIT_MAX bytes, the first TRUST_PAGE bytes must be in memory: allocators write
- * to each page of those, or their owner does. Larger ones may be reserved and never touched. So the lower end of this
- * sum cannot be above the private memory, unless blocks are counted that are free.
+ * to each page of those, or their owner does. Larger ones, and mappings, may be reserved and never touched. So the
+ * lower end of this sum cannot be above the private memory, unless blocks are counted that are free.
  */
 #define TRUST_FIT_MAX (64u << 10)
 #define TRUST_PAGE 4096u

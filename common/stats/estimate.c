@@ -46,6 +46,14 @@ void estimate_add(struct estimate_sum *sum, double x, double p)
 	sum->samples++;
 }
 
+void estimate_add_part(struct estimate_sum *sum, double x, double p, double rest)
+{
+	sum->value += x / p;
+	sum->variance += estimate_part_variance(x, p, rest);
+	sum->seen += x;
+	sum->samples += !(rest > 0);
+}
+
 struct estimate_block estimate_block(double p)
 {
 	return (struct estimate_block){ .p = p, .weight = 1 / p, .variance = (1 - p) / (p * p) };

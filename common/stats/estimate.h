@@ -41,6 +41,10 @@
  * No low end is below what was seen (sum of x over the samples). If every block is recorded (R = 1) w is 0 and the
  * interval has no width; blocks that are certain to be sampled at R > 1 leave room for others that are not.
  *
+ * Parts of one block, a mapping of which some pages are gone, are in the sample together or not at all. They have the p
+ * of the block, and what they add to a sum is one x: to the variance (x1 + x2 + ...)^2 (1 - p) / p^2, which is more
+ * than the sum of the squares. Of a number of blocks they are one.
+ *
  * Without a sample (y = v = 0) the formula gives [0, -ln(alpha / 2) w]: 3.69 R at 95 %. That is the upper half of a
  * two-sided interval; taking the one-sided limit -ln(alpha) w = 3.00 R there would let the coverage fall to 93.5 % near
  * B = 3 R. The one-sided limit is the detection limit: the probability to see no sample among B bytes is exp(-B / R),
@@ -82,6 +86,18 @@ double estimate_weight(double size, uint64_t rate);
 
 /* Adds one sample of value x that was taken with probability p; the caller keeps sum->next. */
 void estimate_add(struct estimate_sum *sum, double x, double p);
+
+/*
+ * A part of a block. Parts of a block come one after the other, those that stay longest first; rest: sum of x over the
+ * parts that the sum has already, 0: it is the first one, or a block of its own. The first one stands for the block
+ * where blocks are counted.
+ */
+void estimate_add_part(struct estimate_sum *sum, double x, double p, double rest);
+/* What the part adds to the variance of such a sum. */
+static inline double estimate_part_variance(double x, double p, double rest)
+{
+	return x * (x + 2 * rest) * (1 - p) / (p * p);
+}
 
 /* What a sampled block, whose size gave p, adds to a sum of counts. */
 struct estimate_block {

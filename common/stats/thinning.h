@@ -34,9 +34,9 @@ struct thinning {
 	uint64_t rate_bytes;
 };
 
-/* What a sample's fate depends on; live and history records have it alike. */
+/* What a sample's fate depends on; live and history records, and all parts of a mapping, have it alike. */
 struct thinning_sample {
-	uint64_t size;
+	uint64_t size;  /* as it was sampled */
 	uint64_t stamp; /* of the allocation */
 	uint32_t stack, tid;
 	uint32_t rate_bytes; /* as it was taken */
@@ -44,12 +44,14 @@ struct thinning_sample {
 
 static inline struct thinning_sample thinning_of_live(const struct dump_live_record *r)
 {
-	return (struct thinning_sample){ r->size, r->stamp, r->stack, r->tid, r->rate_bytes };
+	return (struct thinning_sample){ DUMP_SAMPLED_BYTES(r, DUMP_LIVE_PART), r->stamp, r->stack, r->tid,
+		                         r->rate_bytes };
 }
 
 static inline struct thinning_sample thinning_of_history(const struct dump_history_record *r)
 {
-	return (struct thinning_sample){ r->size, r->allocated_stamp, r->stack, r->tid, r->rate_bytes };
+	return (struct thinning_sample){ DUMP_SAMPLED_BYTES(r, DUMP_HISTORY_PART), r->allocated_stamp, r->stack, r->tid,
+		                         r->rate_bytes };
 }
 
 /* The sample counts at rates below this one only. Larger than its own rate. */

@@ -23,6 +23,17 @@ bool status_line_wanted(const struct session *s)
 	       isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
 }
 
+/* Of a mapping that was cut nothing is known here but this part: all of the others are taken for live. */
+static void add_record(struct estimate_sum *sum, uint64_t bytes, uint64_t whole, uint32_t rate)
+{
+	const double p = estimate_probability(whole, rate), x = (double)bytes;
+
+	estimate_add(sum, x, p);
+	if (bytes < whole)
+		sum->variance +=
+			estimate_part_variance(x, p, ((double)whole - x) / 2) - estimate_part_variance(x, p, 0);
+}
+
 /* Sum over the live table, as it is at this moment. */
 static bool live_sum(const struct dump_writer *w, struct estimate_sum *sum)
 {
@@ -47,7 +58,7 @@ static bool live_sum(const struct dump_writer *w, struct estimate_sum *sum)
 			uint32_t rate = thinning_rate(w->thinnings, w->thinning_count, &sample, UINT64_MAX);
 			if (!rate)
 				continue;
-			estimate_add(sum, (double)sample.size, estimate_probability(sample.size, rate));
+			add_record(sum, records[k].size, sample.size, rate);
 			estimate_expect(sum, rate > 1 ? rate : 0);
 		}
 	}

@@ -88,6 +88,7 @@ void history_append(struct thread_state *thread, const struct counter_row *count
                     const struct dump_live_record *record, uint64_t stamp, uint16_t flags)
 {
 	struct dump_history_block *block = thread ? block_current(thread, counters) : 0;
+	const uint32_t part = (record->flags & DUMP_LIVE_PART) / (DUMP_LIVE_PART / DUMP_HISTORY_PART);
 	uint32_t used;
 
 	if (!block) {
@@ -107,7 +108,7 @@ void history_append(struct thread_state *thread, const struct counter_row *count
 		.rate_bytes = record->rate_bytes,
 		.tid = record->tid,
 		.hook = record->hook,
-		.flags = flags,
+		.flags = (uint16_t)(flags | part),
 	};
 	__atomic_store_n(&block->used, used + 1, __ATOMIC_RELEASE);
 }

@@ -37,7 +37,7 @@ MAY_INCLUDE = {
 FOLDERS = {
     "injector": ("host", "catalogue", "maps", "process", "process/clones", "search", "choose", "census/pages", "census/allocators", "census/heap", "census/reach", "elf", "census/blocks", "census", "python", "java", "got", "unwind", "allocators", "entry", "recording", "recording/live", "children",
                  "touch", "touch/threads", "prove", "touch/remote", "session", "touch/patches", "touch/python", "touch/start", "run/reports", "run/steps", "run", "launch", "system", "cli"),
-    "analyzer": ("census", "stats", "dumps", "input/memory", "input", "debug_info", "symbols", "filter", "python", "java", "report", "output", "text", "json", "html", "exchange", "forms", "live", "."),
+    "analyzer": ("census", "stats", "dumps", "input/memory", "input/parts", "input", "debug_info", "symbols", "filter", "python", "java", "report", "output", "text", "json", "html", "exchange", "forms", "live", "."),
     "common": ("base", "files", "sandbox", "live", "stats", "dump"),
 }
 FILES = 30  # of a folder: more are several rooms

@@ -37,7 +37,8 @@ static void put_life(struct dump_builder *b, uint32_t stack, uint64_t size, doub
 	}
 	struct dump_live_record *record = dump_builder_live(b, k);
 	record->stamp = h->clock_start.stamp + (uint64_t)(born * 3e9);
-	record->usable = size + 24;
+	record->flags = k % 5 ? 0 : DUMP_LIVE_PART;
+	record->usable = k % 5 ? size + 24 : size;
 }
 
 /* A session with all that may happen: several rates, thinning, losses, a limit for the cost, memory that went past,

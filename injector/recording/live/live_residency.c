@@ -38,6 +38,8 @@ void live_residency_mark(const struct dump_writer *w, const struct quick_scan *s
 			return;
 		const struct mapping *m = maps_find(maps, x.record.address);
 		if (m && !scan->unfinished[m - maps->list])
-			x.table.records[x.k].flags = live_residency_of(&scan->pages, x.record.address, x.record.size);
+			x.table.records[x.k].flags =
+				(uint16_t)((x.record.flags & DUMP_LIVE_PART) |
+			                   live_residency_of(&scan->pages, x.record.address, x.record.size));
 	}
 }

@@ -57,6 +57,19 @@ def known_maps_64k(context):
 
 
 @case()
+def known_maps_in_parts(context):
+    """What is left of mappings that were cut into many parts, which are sampled together, lies inside the intervals, for fixed seeds."""
+    for seed in range(1, 9):
+        truth, _, reports = sessions(context, "1M", str(seed))
+        for kind, report in reports.items():
+            stacks = stacks_with(report, "shredded")
+            for figure in FIGURES:
+                low, high = sum_of(stacks, figure, "low"), sum_of(stacks, figure, "high")
+                assert low <= truth["shredded"][kind][figure] <= high, (seed, kind, figure, low, truth["shredded"][kind], high)
+            assert len(stacks) == 1 and stacks[0]["samples_live"] < 40, stacks
+
+
+@case()
 def maps_are_not_seen_unasked(context):
     """Without --mmap there is neither kind."""
     _, session = session_over(context, "known_maps", rate="1")

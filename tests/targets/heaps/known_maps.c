@@ -19,13 +19,15 @@
 #define FILE_BYTES (64 * PAGE)
 #define KEPT 60u
 #define QUICK 1000u
+#define SHREDDED 75u
+#define SHREDS 64u
 #define TRUTHS 8u
 
 struct amount {
 	unsigned long long bytes, count;
 };
 
-/* What of a function is left: of memory, of files. */
+/* What of a function is left: of memory, of files. A mapping counts as long as a part of it is there. */
 struct truth {
 	const char *function;
 	struct amount kinds[2];
@@ -51,6 +53,12 @@ static void add(const char *function, bool is_file, size_t bytes)
 
 	a->bytes += bytes;
 	a->count++;
+}
+
+/* Another part of what has been added. */
+static void add_part(const char *function, bool is_file, size_t bytes)
+{
+	amount_of(function, is_file)->bytes += bytes;
 }
 
 static inline __attribute__((always_inline)) unsigned char *map_at(void *at, size_t bytes, bool is_file, int flags)
@@ -90,7 +98,17 @@ static VICTIM_FRAME void parts(bool is_file)
 	munmap(place + 13 * PAGE, 3 * PAGE - 17);
 	munmap(place + 5 * PAGE, 4 * PAGE);
 	add(__func__, is_file, 3 * PAGE);
-	add(__func__, is_file, 4 * PAGE);
+	add_part(__func__, is_file, 4 * PAGE);
+}
+
+/* Every other page goes. */
+static VICTIM_FRAME void shredded(bool is_file)
+{
+	unsigned char *place = map_at(NULL, SHREDS * PAGE, is_file, 0);
+
+	for (unsigned i = 1; i < SHREDS; i += 2)
+		munmap(place + i * PAGE, PAGE);
+	add(__func__, is_file, SHREDS / 2 * PAGE);
 }
 
 static VICTIM_FRAME void resized(bool is_file)
@@ -114,7 +132,7 @@ static VICTIM_FRAME void replaced(bool is_file)
 	map_at(place + PAGE, 5 * PAGE, is_file, MAP_FIXED);
 	add(__func__, is_file, 5 * PAGE);
 	add(__func__, !is_file, PAGE);
-	add(__func__, !is_file, 2 * PAGE);
+	add_part(__func__, !is_file, 2 * PAGE);
 }
 
 /* All that has a descriptor is a file; and nothing comes of what is refused. */
@@ -179,6 +197,8 @@ static void work(void)
 			resized(is_file);
 			replaced(is_file);
 		}
+	for (unsigned i = 0; i < 2 * SHREDDED; i++)
+		shredded(i % 2);
 	devices();
 	if (pthread_create(&thread, NULL, run_quick, NULL) || pthread_join(thread, NULL))
 		victim_wrong("thread");

@@ -139,7 +139,9 @@ static void test_parts_are_unmapped(void **state)
 		assert_int_equal(size_at(at + 5 * PAGE), 3 * PAGE);
 		assert_int_equal(is_file(at + 5 * PAGE), kind);
 		assert_true(fixture_live(&fixture, (void *)(at + 5 * PAGE), &record));
-		assert_int_equal(fixture_stack(&fixture, record.stack)->taken_count, 2); /* two, of one's bytes */
+		assert_int_equal(record.usable, 9 * PAGE + 100);
+		assert_int_equal(record.flags, DUMP_LIVE_PART);
+		assert_int_equal(fixture_stack(&fixture, record.stack)->taken_count, 1); /* there was one */
 		assert_int_equal(fixture_stack(&fixture, record.stack)->taken_bytes, 9 * PAGE + 100);
 		unmap(at, 20 * PAGE); /* and all */
 		assert_int_equal(fixture_live_count(&fixture), 0);
@@ -147,7 +149,9 @@ static void test_parts_are_unmapped(void **state)
 			static const uint64_t sizes[] = { PAGE, PAGE + 100, 2 * PAGE, 2 * PAGE, 3 * PAGE };
 
 			assert_true(fixture_history(&fixture, before + i, &past));
-			assert_int_equal(past.flags, 0);
+			assert_int_equal(past.flags, DUMP_HISTORY_PART);
+			assert_int_equal(past.usable, 9 * PAGE + 100);
+			assert_int_equal(past.allocated_stamp, record.stamp);
 			assert_int_equal(past.rate_bytes, 1);
 			assert_true(past.size == sizes[i] || i > 2);
 		}
@@ -185,7 +189,7 @@ static void test_what_is_mapped_over_has_gone_unseen(void **state)
 	assert_int_equal(size_at(AT(0)), 5 * PAGE);
 	assert_int_equal(size_at(AT(6)), 4 * PAGE);
 	assert_true(fixture_history(&fixture, 0, &past));
-	assert_int_equal(past.flags, DUMP_HISTORY_FREE_MISSED);
+	assert_int_equal(past.flags, DUMP_HISTORY_FREE_MISSED | DUMP_HISTORY_PART);
 	assert_int_equal(past.size, PAGE);
 }
 
@@ -287,7 +291,8 @@ static uint64_t live_of(double *bytes)
 	assert_true(blocks <= 8192);
 	*bytes = 0;
 	for (uint64_t i = 0; i < blocks; i++)
-		*bytes += (double)live[i].size / -expm1(-(double)live[i].size / (double)live[i].rate_bytes);
+		*bytes += (double)live[i].size /
+		          -expm1(-(double)DUMP_SAMPLED_BYTES(&live[i], DUMP_LIVE_PART) / (double)live[i].rate_bytes);
 	return blocks;
 }
 

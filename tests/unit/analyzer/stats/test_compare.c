@@ -190,6 +190,13 @@ static double draw_lifetime(enum lifetime kind, struct random_source *random)
 	}
 }
 
+static void add_block(struct leak_tally *tally, const struct leak_window *window, uint64_t born, uint64_t freed)
+{
+	const struct leak_sample sample = { 100, RATE, estimate_probability(100, RATE), true, born, freed };
+
+	leak_add(tally, window, &sample);
+}
+
 static struct leak_tally run_stack(enum lifetime kind, double samples, struct random_source *random)
 {
 	struct leak_window window = leak_window(0, (uint64_t)SESSION, 0);
@@ -201,7 +208,7 @@ static struct leak_tally run_stack(enum lifetime kind, double samples, struct ra
 			return tally;
 		double at = kind == CACHE ? born / 50 : kind == STEP ? 0.5 * SESSION + born / 50 : born;
 		double died = at + draw_lifetime(kind, random);
-		leak_add(&tally, &window, 100, RATE, true, (uint64_t)at, died < SESSION ? (uint64_t)died + 1 : 0);
+		add_block(&tally, &window, (uint64_t)at, died < SESSION ? (uint64_t)died + 1 : 0);
 	}
 }
 
@@ -252,7 +259,7 @@ static void test_births_of_the_last_moment(void **state)
 
 	(void)state;
 	for (uint64_t before = 1; before < 40; before++)
-		leak_add(&tally, &window, 100, RATE, true, window.end - before, 0);
+		add_block(&tally, &window, window.end - before, 0);
 	assert_int_equal(tally.births[LEAK_BINS - 1], 39);
 	assert_int_equal(tally.watch[0].freed, 0); /* what is after */
 }
@@ -293,7 +300,7 @@ static struct leak_tally born_between(double from, double to, double faster)
 
 	for (int i = 0; i < 90; i++) {
 		double part = pow((i + 0.5) / 90, 1 / faster);
-		leak_add(&tally, &window, 100, RATE, true, (uint64_t)(SESSION * (from + (to - from) * part)), 0);
+		add_block(&tally, &window, (uint64_t)(SESSION * (from + (to - from) * part)), 0);
 	}
 	return tally;
 }

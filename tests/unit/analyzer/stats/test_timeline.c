@@ -161,9 +161,9 @@ static void test_times_that_make_no_sense(void **state)
 			assert_true(!k || durations[i] > UINT64_MAX / 2 || t.points[k].ns >= t.points[k - 1].ns);
 			t.points[k].stamp = t.points[k].ns;
 		}
-		timeline_add(&t, 100, 0.5, 3, 2); /* freed before it was born */
-		timeline_add(&t, 100, 0.5, 0, UINT64_MAX);
-		timeline_add(&t, 100, 0.5, UINT64_MAX, 0);
+		timeline_add(&t, 100, 0.5, 3, 2, 0); /* freed before it was born */
+		timeline_add(&t, 100, 0.5, 0, UINT64_MAX, 0);
+		timeline_add(&t, 100, 0.5, UINT64_MAX, 0, 0);
 		timeline_finish(&t, 1024, UINT64_MAX);
 		assert_true(timeline_peak(&t)->live.value >= 0);
 		timeline_done(&t);
@@ -223,7 +223,7 @@ static void test_steps_grow_with_the_cells(void **state)
 		size_t born = exponential_random(&random) % (MOMENTS + 1);
 		size_t freed = i % 8 ? born + exponential_random(&random) % (MOMENTS + 1 - born) : SIZE_MAX;
 		uint64_t size = 1 + exponential_random(&random) % 1000;
-		assert_int_equal(spans_add(&s, 1 + i % 1000, born, freed, size, 0.25), 0);
+		assert_int_equal(spans_add(&s, 1 + i % 1000, born, freed, size, 0.25, 0), 0);
 		for (size_t m = born < MOMENTS ? born : MOMENTS - 1; m < MOMENTS && (freed == SIZE_MAX || m < freed);
 		     m++)
 			live[m] += (double)size * 4;
@@ -242,7 +242,7 @@ static void test_steps_grow_with_the_cells(void **state)
 	/* More stacks than cells: there are none. */
 	spans_init(&s, 3);
 	for (uint32_t i = 0; i < SPANS_MAX + 2; i++)
-		assert_int_equal(spans_add(&s, i, i % 3, SIZE_MAX, 8, 1), 0);
+		assert_int_equal(spans_add(&s, i, i % 3, SIZE_MAX, 8, 1, 0), 0);
 	assert_int_equal(spans_steps(&s), 0);
 	assert_int_equal(s.count, 0);
 	spans_done(&s);

@@ -48,7 +48,7 @@ static void allocate(struct free_tally *t, struct record *record, uint64_t size,
 static void release(struct free_tally *t, struct record *record)
 {
 	if (record->p > 0)
-		free_sum_add(&t->seen, (double)record->size, record->p);
+		free_sum_add(&t->seen, (double)record->size, record->p, 0);
 	record->p = 0;
 }
 
@@ -73,7 +73,7 @@ static struct free_tally simulate(const struct path *path, struct random_source 
 			truth->all += (double)size;
 		}
 		if (record.p > 0)
-			free_sum_add(&t.live, (double)record.size, record.p);
+			free_sum_add(&t.live, (double)record.size, record.p, 0);
 	}
 	return t;
 }
