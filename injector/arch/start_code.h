@@ -6,20 +6,24 @@
  * main, argc and argv where the first three arguments are. What is not known here ends the reading: then nothing is
  * claimed.
  *
- * The address of main is in one of the instructions, as four bytes. Whoever exchanges these has another function run in
- * main's place, with its arguments.
+ * The address of main is made by four bytes of one instruction, or by two instructions that follow each other. Whoever
+ * exchanges these bytes has another function run in main's place, with its arguments.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#define START_CODE_BYTES 8
+
 struct start_code {
 	uint64_t main_address;
-	uint64_t operand_at; /* these four bytes make it, and lie in one page */
-	uint32_t operand;    /* what they are */
-	uint64_t operand_base;
-	bool operand_signed;
+	uint64_t place; /* of the bytes that make it; all are in one page */
+	unsigned length;
+	uint8_t bytes[START_CODE_BYTES]; /* what they are */
+	/* Of the machine: from where they count, and whether also backwards. */
+	uint64_t base;
+	bool is_signed;
 };
 
 struct start_arguments {
@@ -29,5 +33,5 @@ struct start_arguments {
 
 /* mem: /proc/PID/mem. False: it hands main on in no way that is known. */
 bool start_code_read(struct start_code *code, int mem, const struct start_arguments *arguments);
-/* What the four bytes would be for another function; false: it is too far away. */
-bool start_code_operand(const struct start_code *code, uint64_t function, uint32_t *operand);
+/* What the bytes would be for another function; false: it is too far away. */
+bool start_code_for(const struct start_code *code, uint64_t function, uint8_t bytes[START_CODE_BYTES]);

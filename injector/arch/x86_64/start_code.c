@@ -9,6 +9,7 @@
 #define INSTRUCTIONS_MAX 64u
 #define PASSED_MAX 512u
 #define PAGE 4096u
+#define OPERAND_BYTES 4u
 #define REGISTERS 16
 #define RDX 2
 #define RSP 4
@@ -291,15 +292,16 @@ static enum step read_instruction(struct reader *r, const ZydisDecoder *decoder)
 /* One write to one page is made wholly or not at all, whatever happens to the writer. */
 static bool fill_in(struct start_code *code, int mem, const struct value *function)
 {
-	uint32_t operand;
+	uint8_t bytes[START_CODE_BYTES];
 
 	*code = (struct start_code){ .main_address = function->value,
-		                     .operand_at = function->operand_at,
-		                     .operand_base = function->operand_base,
-		                     .operand_signed = function->operand_signed };
-	return code->operand_at % PAGE <= PAGE - sizeof code->operand &&
-	       whole_io_pread(mem, &code->operand, sizeof code->operand, code->operand_at) &&
-	       start_code_operand(code, code->main_address, &operand) && operand == code->operand;
+		                     .place = function->operand_at,
+		                     .length = OPERAND_BYTES,
+		                     .base = function->operand_base,
+		                     .is_signed = function->operand_signed };
+	return code->place % PAGE <= PAGE - code->length &&
+	       whole_io_pread(mem, code->bytes, code->length, code->place) &&
+	       start_code_for(code, code->main_address, bytes) && memcmp(bytes, code->bytes, code->length) == 0;
 }
 
 bool start_code_read(struct start_code *code, int mem, const struct start_arguments *arguments)
@@ -320,12 +322,13 @@ bool start_code_read(struct start_code *code, int mem, const struct start_argume
 	return true;
 }
 
-bool start_code_operand(const struct start_code *code, uint64_t function, uint32_t *operand)
+bool start_code_for(const struct start_code *code, uint64_t function, uint8_t bytes[START_CODE_BYTES])
 {
-	uint64_t distance = function - code->operand_base;
+	const uint64_t distance = function - code->base;
+	const uint32_t operand = (uint32_t)distance;
 
-	if (code->operand_signed ? distance + 0x80000000u > UINT32_MAX : distance > UINT32_MAX)
+	if (code->is_signed ? distance + 0x80000000u > UINT32_MAX : distance > UINT32_MAX)
 		return false;
-	*operand = (uint32_t)distance;
+	memcpy(bytes, &operand, OPERAND_BYTES);
 	return true;
 }

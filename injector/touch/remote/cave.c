@@ -60,13 +60,18 @@ bool cave_of_module(struct cave *cave, const struct elf_module *module, const st
 	return found;
 }
 
-static bool is_zero(const struct target_memory *tm, const struct cave *cave)
+/* Of a cave only what is zero from its beginning on. */
+static bool keep_zeros(const struct target_memory *tm, struct cave *cave)
 {
-	static const uint8_t zeros[PAGE];
 	uint8_t bytes[PAGE];
+	uint64_t zeros = 0;
 
-	return cave->bytes <= PAGE && !target_read(tm, cave->address, bytes, cave->bytes, ERR_IGNORED) &&
-	       !memcmp(bytes, zeros, cave->bytes);
+	if (cave->bytes > PAGE || target_read(tm, cave->address, bytes, cave->bytes, ERR_IGNORED) < 0)
+		return false;
+	while (zeros < cave->bytes && !bytes[zeros])
+		zeros++;
+	cave->bytes = zeros;
+	return true;
 }
 
 /* Modules that stay come first; the largest padding among equals does not matter. */
@@ -90,7 +95,7 @@ int cave_find(struct cave *cave, const struct modules *m, const struct target_me
 			struct cave c;
 
 			if (module->namespace_id != 0 || rank(module) != wanted ||
-			    !cave_of_module(&c, module, tm, maps) || c.bytes < bytes || !is_zero(tm, &c))
+			    !cave_of_module(&c, module, tm, maps) || !keep_zeros(tm, &c) || c.bytes < bytes)
 				continue;
 			*cave = c;
 			return 0;

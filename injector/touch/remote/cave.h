@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cave: unused bytes after the end of an executable segment, in its last page, where a stub can be
- * without mapping anything. The bytes are zero in memory now; modules that stay for the life of the process
- * (the loader, the C library, the program) come first. The vdso comes last: a static program is one module, whose last
- * page of code may be full.
+ * A cave: unused bytes after the end of an executable segment, in its last page, where a stub can be without mapping
+ * anything. The bytes are zero in memory now; behind them may be others, by which a program waits at its entry
+ * (start_image.h). Modules that stay for the life of the process (the loader, the C library, the program) come first.
+ * The vdso comes last: a static program is one module, whose last page of code may be full.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 
 struct cave {
 	uint64_t address; /* multiple of 16 */
-	uint64_t bytes;   /* zeros from there to the end of the page */
+	uint64_t bytes;   /* zeros from there on, in its page */
 	const struct elf_module *module;
 };
 

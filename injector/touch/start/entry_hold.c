@@ -67,14 +67,14 @@ static int lead_static(struct entry_hold *h, pid_t parent, uint64_t pc, uint64_t
 {
 	const struct start_arguments arguments = { pc, sp, h->image.argc, h->image.argv };
 	struct start_code code;
-	uint32_t operand;
+	uint8_t bytes[START_CODE_BYTES];
 
 	if (!start_code_read(&code, h->image.mem, &arguments) || !start_image_is_code(&h->image, code.main_address) ||
-	    !start_code_operand(&code, h->code, &operand))
+	    !start_code_for(&code, h->code, bytes))
 		return err_set(e, ENOEXEC, "its start code hands main to a C library in no way that is known");
 	h->entry = code.main_address;
 	int rc = write_code(h, parent, e);
-	return rc < 0 ? rc : lead(h, code.operand_at, &code.operand, &operand, sizeof operand, e);
+	return rc < 0 ? rc : lead(h, code.place, code.bytes, bytes, code.length, e);
 }
 
 static int lead_dynamic(struct entry_hold *h, pid_t parent, struct err *e)

@@ -14,7 +14,7 @@
  * jumps to where the program would have been. It is led there
  *
  *   - by AT_ENTRY on its stack, which the loader reads and jumps to; it is put back while the program waits;
- *   - in a static program by the address of main, which is four bytes in an instruction of its start code
+ *   - in a static program by the address of main, which a few bytes of its start code make
  *     (start_code.h); they are put back while the program waits. Nothing is executed step by step: a step that has no
  *     tracer any more would end the program by SIGTRAP.
  *

@@ -152,7 +152,7 @@ static bool overlaps(const struct start_object *o, uint64_t page)
 	return false;
 }
 
-/* Behind one segment. */
+/* Behind one segment. At its end: what attaches while the program waits needs its beginning (cave.h). */
 static bool padding_of(int mem, const struct start_object *o, const Elf64_Phdr *p, uint64_t bytes, uint64_t *address)
 {
 	static const uint8_t zeros[PAGE];
@@ -166,7 +166,7 @@ static bool padding_of(int mem, const struct start_object *o, const Elf64_Phdr *
 		return false;
 	if (!whole_io_pread(mem, now, page + PAGE - at, at) || memcmp(now, zeros, page + PAGE - at) != 0)
 		return false;
-	*address = at;
+	*address = (page + PAGE - bytes) & ~(uint64_t)(ALIGN - 1);
 	return true;
 }
 

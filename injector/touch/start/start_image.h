@@ -33,7 +33,8 @@ struct start_image {
 /* The thread is stopped, its stack pointer is sp. mem stays the caller's. -ENOEXEC: it is no program for this machine,
  * or none as linkers make them. */
 int start_image_read(struct start_image *image, int mem, uint64_t sp, struct err *e) WARN_UNUSED;
-/* The address of so many zero bytes behind its code, in the same page, or behind that of its loader; -ENOSPC. */
+/* The address of so many zero bytes behind its code, at the end of the same page, or behind that of its loader;
+ * -ENOSPC. */
 int start_image_padding(const struct start_image *image, uint64_t bytes, uint64_t *address, struct err *e) WARN_UNUSED;
 /* Is this an address of its code? */
 bool start_image_is_code(const struct start_image *image, uint64_t address);

@@ -80,18 +80,22 @@ static void test_start_code_read_finds_main(void **state)
 		  .main_address = ENTRY + LOOP_AT + 10 + 12 + 13 - 0x100 },
 	};
 	struct start_code code;
-	uint32_t operand;
+	uint8_t bytes[START_CODE_BYTES];
+	uint32_t operand, moved;
 
 	for (unsigned i = 0; i < sizeof programs / sizeof programs[0]; i++) {
 		const struct program *p = &programs[i];
 		if (!read_program(p, &code))
 			fail_msg("%s", p->what);
 		assert_int_equal(code.main_address, p->main_address);
-		assert_int_equal(code.operand_at, ENTRY + p->operand_at);
-		assert_memory_equal(&code.operand, p->code + p->operand_at, sizeof code.operand);
-		assert_true(start_code_operand(&code, code.main_address + 0x1234, &operand));
-		assert_int_equal(operand, code.operand + 0x1234);
-		assert_false(start_code_operand(&code, code.main_address + 0x100000000, &operand));
+		assert_int_equal(code.place, ENTRY + p->operand_at);
+		assert_int_equal(code.length, sizeof operand);
+		assert_memory_equal(code.bytes, p->code + p->operand_at, sizeof operand);
+		assert_true(start_code_for(&code, code.main_address + 0x1234, bytes));
+		memcpy(&operand, code.bytes, sizeof operand);
+		memcpy(&moved, bytes, sizeof moved);
+		assert_int_equal(moved, operand + 0x1234);
+		assert_false(start_code_for(&code, code.main_address + 0x100000000, bytes));
 	}
 }
 

@@ -2,6 +2,7 @@
 /* Modules, C library, scope, caves and the watch, on real processes. */
 #include "fixture.h"
 
+#include <fcntl.h>
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
@@ -195,9 +196,9 @@ static void test_cave_find_gives_zeros_in_text(void **state)
 {
 	struct victim v;
 	struct view view;
-	struct cave cave;
+	struct cave cave, less;
 	struct err e;
-	char bytes[512], zeros[512] = { 0 };
+	char bytes[512], zeros[512] = { 0 }, path[40];
 
 	(void)state;
 	victim_start(&v, "victim_now", NULL, NULL);
@@ -210,6 +211,14 @@ static void test_cave_find_gives_zeros_in_text(void **state)
 	assert_memory_equal(bytes, zeros, sizeof bytes);
 	assert_true(maps_find(&view.maps, cave.address)->prot & PROT_EXEC);
 	assert_int_equal(cave_find(&cave, &view.modules, &view.tm, &view.maps, 4096, &e), -ENOSPC);
+	/* What is behind the zeros, as where a program waits at its entry, is left out. */
+	snprintf(path, sizeof path, "/proc/%d/mem", v.pid);
+	int mem = open(path, O_RDWR | O_CLOEXEC);
+	assert_int_equal(pwrite(mem, "x", 1, (off_t)(cave.address + cave.bytes - 40)), 1);
+	assert_int_equal(cave_find(&less, &view.modules, &view.tm, &view.maps, sizeof bytes, &e), 0);
+	assert_int_equal(less.address, cave.address);
+	assert_int_equal(less.bytes, cave.bytes - 40);
+	close(mem);
 	view_close(&view);
 	victim_end(&v);
 }
