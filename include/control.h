@@ -4,8 +4,8 @@
  *
  * The payload exports two symbols: memattach_session, a block that tells everything about the session (so that another
  * memattach can finish what a dead one began), and memattach_control(op, argument), which a borrowed thread calls on a
- * stack made for the purpose, all signals blocked. Only one thread calls it at a time. It may make system calls; the
- * hooks never do. It returns 0 or -errno and, on failure, has undone what it did.
+ * stack made for the purpose, all signals blocked. Only one thread calls it at a time. It may make system calls; of the
+ * hooks only that of mremap does (payload/map_hook.c). It returns 0 or -errno and, on failure, has undone what it did.
  *
  * The payload writes nothing of the program. Words and code of that change from outside, while all threads stand still
  * (injector/touch/patches/patches.h). What was changed is listed in the payload, by memattach, so that another

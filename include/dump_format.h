@@ -87,7 +87,8 @@ struct dump_clock {
 	X(frames_fallback, "stack frames walked by frame pointer")                                   \
 	X(slow_cycles, "cycles spent in taking samples and in looking for freed ones")              \
 	X(children, "calls that were made in a forked child (not recorded)")                          \
-	X(samples_thinned, "live samples given up to make room (those that are left stand for them)")
+	X(samples_thinned, "live samples given up to make room (those that are left stand for them)")    \
+	X(lost_mappings, "mappings not followed: parts of them that go are not seen")
 
 #define DUMP_COUNTER_ENUM_(name, text) DUMP_COUNTER_##name,
 enum dump_counter { DUMP_COUNTER_LIST(DUMP_COUNTER_ENUM_) DUMP_COUNTER_COUNT };
@@ -179,7 +180,8 @@ struct dump_header {
 	uint64_t frees_unseen_bytes;
 	uint64_t java_age;     /* (atomic) 0 to 7: in the low bits of frames of Java's interpreter from now on */
 	uint64_t java_behind;  /* (atomic) 1: names of frames of the interpreter may be out of date */
-	uint64_t hot_reserved_[3];
+	uint64_t mapping_cycles; /* (atomic) spent in following mappings, whatever the rate is */
+	uint64_t hot_reserved_[2];
 	_Alignas(64) uint64_t counters[DUMP_COUNTER_SHARDS][DUMP_COUNTER_ROW]; /* (atomic) */
 
 	struct dump_region regions[DUMP_REGION_MAX];

@@ -80,6 +80,7 @@ struct unwind_module {
 /* A stretch of address space of the target with like permissions; neighbours are merged. */
 #define UNWIND_RANGE_STACK 1u /* readable and writable, private: may hold a stack */
 #define UNWIND_RANGE_EXEC 2u  /* executable, or reserved for more of the code that is before it: never to be read */
+#define UNWIND_RANGE_FILE 4u  /* of a file that is no module: what mremap makes of it is a mapping of a file, too */
 struct unwind_range {
 	uint64_t start;
 	uint64_t end;

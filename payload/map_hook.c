@@ -2,12 +2,15 @@
 /* The slow path of mmap, munmap and mremap, see map_hook.h. */
 #include "map_hook.h"
 
+#include <errno.h>
+
 #include "hook.h"
 #include "recorder.h"
 #include "sampler.h"
 #include "syscalls.h"
 #include "tables/filter.h"
 #include "tables/mappings.h"
+#include "walk/rule_cache.h"
 
 #define MAP_FAILURE UINT64_MAX
 /* From linux/mman.h. */
@@ -15,9 +18,21 @@
 #define REMAP_FIXED 2u
 #define REMAP_DONTUNMAP 4u
 
+/* What mremap takes out may have to be put back. */
+#define AWAY_MAX 4u
+struct away {
+	uint32_t count;
+	struct away_part {
+		struct dump_live_record record; /* of what is sampled */
+		struct mapping mapping;
+		bool whole; /* nothing of its record is left */
+	} parts[AWAY_MAX];
+};
+
 /* Pages that go. */
 struct taking {
 	const struct hook_call *call;
+	struct away *away; /* NULL: they have gone */
 	struct recorder recorder;
 	bool open;      /* the recorder is */
 	uint16_t flags; /* of the history */
@@ -55,6 +70,26 @@ static bool record_rest(struct taking *t, const struct dump_live_record *rest)
 	return false;
 }
 
+/* Of a mapping that may have to be put back, the part that is in start … end; its record, if it has one. False: it goes
+ * now, since nothing is to be put back, or there is no room. */
+static bool lay_away(struct taking *t, const struct mapping *was, uint64_t start, uint64_t end,
+                     const struct dump_live_record *record, bool whole)
+{
+	struct away_part *part;
+
+	if (!t->away || t->away->count == AWAY_MAX)
+		return false;
+	part = &t->away->parts[t->away->count++];
+	part->mapping = *was;
+	part->mapping.start = start > was->start ? start : was->start;
+	part->mapping.end = end < was->end ? end : was->end;
+	part->mapping.sampled = record != 0;
+	part->whole = whole;
+	if (record)
+		part->record = *record;
+	return true;
+}
+
 /* Shrinks the record, which is the caller's, to what is left before start and from end on. */
 static bool shrink(struct taking *t, const struct live_entry *entry, const struct mapping *was, uint64_t start,
                    uint64_t end)
@@ -67,9 +102,9 @@ static bool shrink(struct taking *t, const struct live_entry *entry, const struc
 	before = before < whole.size ? before : whole.size; /* its last page may not be whole */
 	if (end < was->end && until < whole.size)
 		after = whole.size - until;
-	gone = part_of(&whole, was->start, whole.size - before - after);
+	gone = part_of(&whole, start > was->start ? start : was->start, whole.size - before - after);
 	rest = part_of(&whole, end, after);
-	if (gone.size)
+	if (gone.size && !lay_away(t, was, start, end, &gone, false))
 		history_append(t->recorder.thread, &t->recorder.counters, &gone, t->recorder.stamp, t->flags);
 	if (before) {
 		left = part_of(&whole, was->start, before);
@@ -90,8 +125,10 @@ static bool on_taken(void *arg, const struct mapping *was, uint64_t start, uint6
 	struct taking *t = arg;
 	struct live_entry entry;
 
-	if (!live_table_take(was->start, &entry))
+	if (!was->sampled || !live_table_take(was->start, &entry)) {
+		lay_away(t, was, start, end, 0, false);
 		return false;
+	}
 	if (!t->open)
 		recorder_open(&t->recorder, t->call, clock_stamp());
 	t->open = true;
@@ -101,7 +138,12 @@ static bool on_taken(void *arg, const struct mapping *was, uint64_t start, uint6
 	}
 	if (start > was->start || end < was->end)
 		return shrink(t, &entry, was, start, end);
-	recorder_finish(&t->recorder, &entry, t->flags);
+	struct dump_live_record whole = *entry.record;
+	whole.address = entry.address;
+	if (lay_away(t, was, start, end, &whole, true))
+		live_table_drop(&entry);
+	else
+		recorder_finish(&t->recorder, &entry, t->flags);
 	return false;
 }
 
@@ -111,34 +153,71 @@ static bool is_range(uint64_t start, uint64_t bytes)
 	return mapping_end(start, bytes) > start && bytes <= mapping_end(start, bytes) - start;
 }
 
+/* What does not depend on the rate counts by itself. */
+static void count_cycles(const struct taking *t, uint64_t cycles)
+{
+	if (t->open)
+		recorder_add_cycles(&t->recorder.counters, 1, cycles);
+	else
+		__atomic_fetch_add(&payload.dump->mapping_cycles, cycles < CYCLES_MAX ? cycles : CYCLES_MAX,
+		                   __ATOMIC_RELAXED);
+}
+
+static void count_lost(uint32_t count)
+{
+	struct counter_row counters = counter_row(0, arch_thread_pointer());
+
+	if (count)
+		counter_add(&counters, DUMP_COUNTER_lost_mappings, count);
+}
+
+static void take_pages(struct taking *t, uint64_t start, uint64_t end)
+{
+	uint64_t stamp = clock_stamp();
+
+	regions_refresh();
+	count_lost(mappings_take(start, end, on_taken, t));
+	count_cycles(t, clock_stamp() - stamp);
+	if (t->open)
+		recorder_leave(&t->recorder);
+}
+
 static void take(const struct hook_call *call, uint64_t start, uint64_t bytes, uint16_t flags)
 {
 	struct taking t = { .call = call, .flags = flags };
+
+	if (is_range(start, bytes) && start % PAGE_BYTES == 0)
+		take_pages(&t, start, mapping_end(start, bytes));
+}
+
+/* Whether a file was mapped there when memattach looked last, before the session or in it. */
+static bool was_file(uint64_t address)
+{
+	struct unwind_view view;
+
+	unwind_view_open(&view, unwind_view_offset());
+	return unwind_view_range(&view, address, UNWIND_RANGE_FILE) != 0;
+}
+
+static void follow(struct mapping mapping)
+{
 	uint64_t stamp = clock_stamp();
 
-	if (!is_range(start, bytes) || start % PAGE_BYTES)
-		return;
-	regions_refresh();
-	mappings_take(start, mapping_end(start, bytes), on_taken, &t);
-	if (!t.open)
-		t.recorder.counters = counter_row(0, arch_thread_pointer());
-	recorder_add_cycles(&t.recorder.counters, 1, clock_stamp() - stamp);
-	if (t.open)
-		recorder_leave(&t.recorder);
+	mapping.plain |= !mapping.file && !mapping.sampled && was_file(mapping.start);
+	if (mapping.file || mapping.sampled || mapping.plain)
+		count_lost(!mappings_add(&mapping));
+	count_cycles(&(struct taking){ .open = false }, clock_stamp() - stamp);
 }
 
 /* A mapping has come. */
 static void keep(const struct hook_call *call, uint64_t start, uint64_t bytes, uint32_t rate, bool replaces)
 {
-	const struct mapping mapping = { start, mapping_end(start, bytes), call->file, rate != 0 };
-
 	take(call, start, bytes, replaces ? 0 : DUMP_HISTORY_FREE_MISSED);
 	if (call->inner)
 		return;
 	if (rate)
 		hook_record_block(call, start, bytes, rate);
-	if (rate || call->file)
-		mappings_add(&mapping);
+	follow((struct mapping){ start, mapping_end(start, bytes), call->file, rate != 0, false });
 }
 
 uint64_t map_hook_map(struct hook_call *call)
@@ -153,29 +232,33 @@ uint64_t map_hook_map(struct hook_call *call)
 	return result;
 }
 
+/* What comes there now is not the file that was there before the session: it may be memory that nobody looks at. */
+static void forget_file(uint64_t start, uint64_t end)
+{
+	if (start < end && (was_file(start) || was_file(end - 1)))
+		follow((struct mapping){ start, end, false, false, true });
+}
+
 uint64_t map_hook_unmap(struct hook_call *call)
 {
 	const uint64_t *a = call->arguments;
 
 	take(call, a[0], a[1], 0);
+	if (is_range(a[0], a[1]))
+		forget_file(a[0], mapping_end(a[0], a[1]));
 	/* What has no entry is known by its beginning. */
 	return is_range(a[0], a[1]) && filter_maybe(a[0]) ? hook_release(call) : hook_original(call);
 }
 
-/* What mremap takes. */
+/* What mremap does to start … end, if it succeeds. */
 struct moving {
-	struct mapping mapping;
-	struct live_entry entry;
-	bool held;  /* the mapping has been removed, */
-	bool taken; /* the record taken */
-	bool stays; /* a part of it is taken out once it has grown */
+	uint64_t start, end;
+	struct away away;
+	struct live_entry entry; /* of what has no entry among the mappings */
+	bool goes;               /* pages go that another thread may get before the call returns */
+	bool stays; /* they stay the caller's, or are of too many mappings: they are taken out afterwards */
+	bool known; /* entry is the caller's */
 };
-
-/* Pages stay the caller's, or the call fails, which happens: there is no room to grow. */
-static bool grows_in_place(const uint64_t *a)
-{
-	return !(a[3] & REMAP_MAYMOVE) && a[2] >= a[1];
-}
 
 static bool is_file(const struct live_entry *entry)
 {
@@ -184,56 +267,142 @@ static bool is_file(const struct live_entry *entry)
 	return stack && stack->flags & DUMP_STACK_FILE;
 }
 
-static void move_begin(struct hook_call *call, struct moving *m)
+static uint64_t pages_of(uint64_t bytes)
+{
+	return mapping_end(0, bytes);
+}
+
+/* What is behind the new end goes, whatever mappings it is of; nothing comes. */
+static bool shrinks_in_place(const uint64_t *a)
+{
+	return a[2] && pages_of(a[2]) <= pages_of(a[1]) && !(a[3] & (REMAP_FIXED | REMAP_DONTUNMAP));
+}
+
+static void move_begin(const struct hook_call *call, struct moving *m, bool followed)
 {
 	const uint64_t *a = call->arguments;
-	uint64_t end = mapping_end(a[0], a[1]);
-	bool known = mappings_find(a[0], &m->mapping);
+	bool shrinks = shrinks_in_place(a);
 
-	call->file = known && m->mapping.file;
-	m->held = m->taken = m->stays = false;
-	if (!a[1] || a[3] & REMAP_DONTUNMAP)
+	m->start = a[0] + (shrinks ? pages_of(a[2]) : 0);
+	m->end = mapping_end(a[0], a[1]);
+	m->away.count = 0;
+	m->known = false;
+	m->goes = m->stays = false;
+	if (!is_range(a[0], a[1]) || a[0] % PAGE_BYTES || m->start >= m->end || a[3] & REMAP_DONTUNMAP)
 		return; /* what is there stays */
-	m->held = known && m->mapping.start == a[0] && m->mapping.end == end && mappings_remove(&m->mapping);
-	m->stays = !m->held && known && grows_in_place(a);
-	if (m->stays)
+	m->goes = (shrinks || a[3] & REMAP_MAYMOVE) && mappings_count(m->start, m->end, AWAY_MAX + 1) <= AWAY_MAX;
+	m->stays = !m->goes;
+	if (m->goes)
+		take_pages(&(struct taking){ .call = call, .away = &m->away }, m->start, m->end);
+	if (!shrinks && !followed)
+		m->known = live_table_take(a[0], &m->entry);
+}
+
+/*
+ * Whether something is still mapped there, after a call of mremap that failed. To resize a page to a page changes
+ * nothing and fails where there is none. It is a system call, but one like that which the thread has just made: a
+ * filter that allows the one allows the other.
+ */
+#ifdef MEMATTACH_HOSTED
+int64_t (*map_hook_ask)(uint64_t page);
+#else
+static int64_t map_hook_ask(uint64_t page)
+{
+	return syscall_mremap(page, PAGE_BYTES, PAGE_BYTES, REMAP_MAYMOVE);
+}
+#endif
+
+static void finish_part(struct recorder *r, const struct away_part *part)
+{
+	if (!part->mapping.sampled)
 		return;
-	if (!m->held)
-		take(call, a[0], a[1], 0);
-	m->taken = live_table_take(a[0], &m->entry);
-	if (m->taken)
-		call->file |= is_file(&m->entry);
+	history_append(r->thread, &r->counters, &part->record, r->stamp, 0);
+	if (part->whole)
+		counter_add(&r->counters, DUMP_COUNTER_samples_freed, 1);
+}
+
+static void put_part_back(struct taking *t, const struct away_part *part)
+{
+	if (part->mapping.sampled && !part->whole) /* one record more: see shrink() */
+		counter_add(&t->recorder.counters, DUMP_COUNTER_samples_taken, 1);
+	if (!part->mapping.sampled || record_rest(t, &part->record))
+		follow(part->mapping);
+}
+
+/* All of it has gone, or what the kernel says of each part, if that is known only by asking; else all is back. */
+static void end_away(struct taking *t, const struct moving *m, bool moved, bool ask)
+{
+	for (uint32_t i = 0; i < m->away.count; i++) {
+		const struct away_part *part = &m->away.parts[i];
+
+		if (moved || (ask && map_hook_ask(part->mapping.start) == -EFAULT))
+			finish_part(&t->recorder, part);
+		else
+			put_part_back(t, part);
+	}
+	if (m->known && moved)
+		recorder_finish(&t->recorder, &m->entry, 0);
+	else if (m->known)
+		live_table_put_back(&m->entry);
 }
 
 static void move_end(const struct hook_call *call, const struct moving *m, bool moved)
 {
-	struct recorder r;
+	struct taking t = { .call = call, .open = true };
 
-	if (m->taken && moved) {
-		recorder_open(&r, call, clock_stamp());
-		recorder_finish(&r, &m->entry, 0);
-		recorder_close(&r);
-	} else if (m->taken) {
-		live_table_put_back(&m->entry);
+	if (m->away.count || m->known) {
+		recorder_open(&t.recorder, call, clock_stamp());
+		end_away(&t, m, moved, call->arguments[3] & REMAP_FIXED);
+		recorder_close(&t.recorder);
 	}
-	if (m->held && !moved)
-		mappings_add(&m->mapping);
 	if (m->stays && moved)
-		take(call, call->arguments[0], call->arguments[1], 0);
+		take(call, m->start, m->end - m->start, 0);
+	if ((m->goes || m->stays) && moved)
+		forget_file(m->start, m->end);
+}
+
+static void take_if_gone(const struct hook_call *call, uint64_t start, uint64_t end)
+{
+	struct mapping mapping;
+
+	if (start < end && mappings_find(start, end, &mapping) && !mapping.plain &&
+	    map_hook_ask(mapping.start > start ? mapping.start : start) == -EFAULT)
+		take(call, start, end - start, 0);
+}
+
+/* MREMAP_FIXED that fails may have unmapped what was at its destination before, and what the old range has more than
+ * the new one; of several mappings it may have moved some (end_away()). */
+static void look_after_failure(const struct hook_call *call)
+{
+	const uint64_t *a = call->arguments;
+
+	if (!(a[3] & REMAP_FIXED) || !is_range(a[4], a[2]) || a[4] % PAGE_BYTES)
+		return;
+	take_if_gone(call, a[4], mapping_end(a[4], a[2]));
+	if (is_range(a[0], a[1]) && a[0] % PAGE_BYTES == 0 && !(a[3] & REMAP_DONTUNMAP))
+		take_if_gone(call, mapping_end(a[0], a[2]), mapping_end(a[0], a[1]));
 }
 
 uint64_t map_hook_remap(struct hook_call *call)
 {
 	const uint64_t *a = call->arguments;
 	uint32_t rate = sampler_charge(call, a[2]);
+	struct mapping mapping;
 	struct moving moving;
 	uint64_t result;
+	bool followed;
 
 	regions_refresh();
-	move_begin(call, &moving);
+	followed = mappings_find(a[0], a[0] + 1, &mapping);
+	call->file = followed ? mapping.file : was_file(a[0]); /* as it was made */
+	move_begin(call, &moving, followed);
+	if (moving.known)
+		call->file |= is_file(&moving.entry);
 	result = hook_original(call);
 	move_end(call, &moving, result != MAP_FAILURE);
-	if (result != MAP_FAILURE)
+	if (result == MAP_FAILURE)
+		look_after_failure(call);
+	else if (!shrinks_in_place(a))
 		keep(call, result, a[2], rate, a[3] & REMAP_FIXED);
 	return result;
 }

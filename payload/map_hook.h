@@ -7,14 +7,22 @@
  * /dev/zero. Which of these it is only the kernel could say. One that mremap makes is what the old one was.
  *
  * What goes is taken out before the original runs, since another thread may get the place before it returns; where
- * something is replaced (MAP_FIXED, MREMAP_FIXED), afterwards, because the place stays the caller's and the call may
- * fail. Of a part that goes the record keeps what is left, at the same probability: size and rate shrink alike.
+ * something is replaced (MAP_FIXED, MREMAP_FIXED), or grows in place, afterwards, because the place stays the caller's
+ * and the call may fail. What mremap takes is put back if it fails, and then the kernel is asked what is still there.
+ * Of a part that goes the record keeps what is left, as a part of what was sampled (DUMP_LIVE_PART).
+ *
+ * What nobody has seen made was there before the session: it is a file's if it was one when memattach looked
+ * (UNWIND_RANGE_FILE), else memory.
  *
  * What is still known where a new mapping comes without having been asked to replace anything has gone unseen.
  */
 #pragma once
 
 #include "hook_call.h"
+
+#ifdef MEMATTACH_HOSTED
+extern int64_t (*map_hook_ask)(uint64_t page); /* -EFAULT: nothing is mapped there */
+#endif
 
 uint64_t map_hook_map(struct hook_call *call);
 uint64_t map_hook_unmap(struct hook_call *call);

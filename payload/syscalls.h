@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The system calls of the control functions. No hook makes any. Results are those of the kernel: -errno on failure. */
+/* The system calls of the control functions. No hook makes any, but for that of mremap (map_hook.c). Results are those
+ * of the kernel: -errno on failure. */
 #pragma once
 
 #include <stdint.h>

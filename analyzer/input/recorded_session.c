@@ -64,6 +64,15 @@ static void read_resident(struct recorded_session *s, const struct dump_header *
 	s->files_growth = known ? (double)h->files_end_bytes - (double)h->files_start_bytes : NAN;
 }
 
+/* As a part of the CPU time; NAN unknown. */
+static double mapping_overhead(const struct dump_header *h)
+{
+	const double stamps = (double)(h->clock_latest.stamp - h->clock_start.stamp);
+	const double ns = (double)(h->clock_latest.monotonic_ns - h->clock_start.monotonic_ns);
+
+	return h->cpu_ns && stamps > 0 ? fmin(1, (double)h->mapping_cycles * ns / stamps / (double)h->cpu_ns) : NAN;
+}
+
 int recorded_session_init(struct recorded_session *s, struct dump *dump, const char *name)
 {
 	const struct dump_header *h = dump_header(dump);
@@ -87,6 +96,7 @@ int recorded_session_init(struct recorded_session *s, struct dump *dump, const c
 		.cpu_seconds = h->cpu_ns ? (double)h->cpu_ns / 1e9 : NAN,
 		.overhead = h->cpu_ns ? (double)h->cost_ns / (double)h->cpu_ns : NAN,
 		.processor = h->cpu_ns ? (double)h->cost_ns / fmax(1, (double)dump_duration_ns(dump)) : NAN,
+		.mapping_overhead = mapping_overhead(h),
 		.private_start_bytes = h->private_start_bytes,
 		.private_latest_bytes = h->private_latest_bytes,
 		.samples_mmap = h->session_flags & DUMP_SESSION_MMAP

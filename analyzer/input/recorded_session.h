@@ -40,6 +40,7 @@ struct recorded_session {
 	double cpu_seconds;                                 /* CPU time of the process, NAN unknown */
 	double overhead;                                    /* what sampling took of it, NAN unknown; */
 	double processor;                                   /* of one processor */
+	double mapping_overhead;                            /* what following mappings took, whatever the rate is */
 	uint64_t private_start_bytes, private_latest_bytes; /* 0 unknown */
 	double shared_growth, files_growth;                 /* bytes of resident memory; NAN unknown */
 	struct labels_look labels;                          /* of its blocks, if the report asks for them */

@@ -218,6 +218,7 @@ static void put_rates(struct json *j, const struct recorded_session *s)
 	json_number(j, "cpu_seconds", s->cpu_seconds);
 	json_number(j, "overhead", s->overhead);
 	json_number(j, "overhead_of_processor", s->processor);
+	json_number(j, "mapping_overhead", s->mapping_overhead);
 	if (s->frees_known) {
 		json_object(j, "frees_unseen");
 		json_unsigned(j, "count", s->frees_unseen);

@@ -115,6 +115,8 @@ const char *text_block_size(const struct report *report, const struct report_row
 size_t text_holders(const struct text *t);
 /* Functions below their callers, with inclusive sums. */
 void text_tree(const struct text *t);
+/* What it takes to follow mappings is told from so much of the CPU time on. */
+#define TEXT_MAPPINGS_MIN 0.0005
 /* The last lines: text_seen, with what the figures are worth if all are measured; what to do next. */
 void text_next(const struct text *t, const char *name);
 /* What would name functions that hold much, and have no name. */

@@ -382,6 +382,8 @@ static void put_seen(const struct text *t, bool measured)
 			fprintf(t->out, "; cost %s of a CPU", text_percent(s->processor, share));
 		else
 			fprintf(t->out, "; cost %s CPU", text_percent(fmin(1, s->overhead), share));
+		if (s->mapping_overhead >= TEXT_MAPPINGS_MIN)
+			fprintf(t->out, " + %s CPU for mappings", text_percent(s->mapping_overhead, share));
 	}
 	fprintf(t->out, "; %s lost.\n", text_grouped((double)report_lost(r), a));
 }

@@ -183,6 +183,11 @@ static void put_cost(const struct text *t)
 		if (s->max_overhead > 0)
 			fprintf(t->out, " (limit %g %%, of a fifth of a CPU at least)", 100 * s->max_overhead);
 		putc('\n', t->out);
+		if (s->mapping_overhead >= TEXT_MAPPINGS_MIN) {
+			text_label(t, "");
+			fprintf(t->out, "to follow mappings took %s more, which no rate makes less\n",
+			        text_percent(s->mapping_overhead, share));
+		}
 	}
 	for (size_t i = 0; i < r->session_count; i++) {
 		const struct recorded_session *s = &r->sessions[i];
@@ -303,9 +308,9 @@ static void put_languages(const struct text *t)
 /* Losses by name, and what they do to the figures. */
 static void put_losses(const struct text *t)
 {
-	static const enum dump_counter losses[] = { DUMP_COUNTER_lost_busy, DUMP_COUNTER_lost_live_full,
+	static const enum dump_counter losses[] = { DUMP_COUNTER_lost_busy,       DUMP_COUNTER_lost_live_full,
 		                                    DUMP_COUNTER_lost_stack_full, DUMP_COUNTER_lost_history,
-		                                    DUMP_COUNTER_frees_missed };
+		                                    DUMP_COUNTER_frees_missed,    DUMP_COUNTER_lost_mappings };
 #define COUNTER_TEXT_(name, text) text,
 	static const char *const texts[] = { DUMP_COUNTER_LIST(COUNTER_TEXT_) };
 #undef COUNTER_TEXT_

@@ -55,6 +55,7 @@ static void header_of_writer(const struct dump_source *source, struct dump_heade
 	h->history_next = w->shared->history_next;
 	h->frees_unseen = w->shared->frees_unseen;
 	h->frees_unseen_bytes = w->shared->frees_unseen_bytes;
+	h->mapping_cycles = w->shared->mapping_cycles;
 	h->state = dump_writer_state(w);
 	if (h->state == DUMP_STATE_RUNNING)
 		h->clock_latest = clock_dump_now();

@@ -4,9 +4,12 @@
  * clock, which a benchmark measures (OUTSIDE_NS; payload_pair of bench/ prints it), plus what the target loses because
  * a sample has displaced its data from the caches. That is half as much again in the middle of real servers, from 0.2
  * to 1 of it (DISPLACED; bench/switched prints both). Where each call is recorded, all of that is in the caches. The
- * fast path is no part of the cost: no rate makes it cheaper.
+ * fast path is no part of the cost: no rate makes it cheaper. Nor is what it takes to follow mappings (--mmap), which
+ * is counted apart (header.mapping_cycles) and shown.
  */
 #include "session/rate_control.h"
+
+#include <math.h>
 
 #include "base/size.h"
 
@@ -36,6 +39,14 @@ static struct governor_reading read_now(const struct session *s)
 	/* Counters are the target's. */
 	look.cost_ns = cost_ns < COST_MAX_NS ? (uint64_t)cost_ns : (uint64_t)COST_MAX_NS;
 	return look;
+}
+
+double rate_control_mappings(const struct session *s)
+{
+	const struct dump_writer *w = &s->recording.dump;
+	const double cpu_ns = (double)w->own->cpu_ns;
+
+	return cpu_ns > 0 ? fmin(1, (double)w->shared->mapping_cycles * ns_per_cycle(w->own) / cpu_ns) : 0;
 }
 
 void rate_control_start(struct session *s)

@@ -12,3 +12,5 @@ void rate_control_poll(struct session *s);
 void rate_control_least(struct session *s, uint64_t rate);
 /* Puts into the dump what CPU time the target has used, and how much of it sampling took. */
 void rate_control_note_cost(struct session *s);
+/* What it took to follow mappings, as a part of the target's CPU time, as of then. */
+double rate_control_mappings(const struct session *s);

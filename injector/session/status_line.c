@@ -8,11 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "session/rate_control.h"
 #include "stats/estimate.h"
 #include "base/printable.h"
 #include "host/say.h"
 #include "base/size.h"
 
+#define MAPPINGS_MIN 0.0005
 #define ENTRIES_MAX (1u << 20) /* more live samples are not added up every second */
 
 bool status_line_wanted(const struct session *s)
@@ -126,6 +128,8 @@ void status_line_show(struct session *s)
 	if (s->recording.governor.limit > 0)
 		add(&line, "  rate %s, cost %.2f %%", size_format((double)s->recording.governor.rate, rate),
 		    100 * s->recording.governor.overhead);
+	if (rate_control_mappings(s) >= MAPPINGS_MIN)
+		add(&line, " + %.2f %% for mappings", 100 * rate_control_mappings(s));
 	say_status(line.text);
 }
 

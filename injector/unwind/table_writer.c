@@ -214,26 +214,57 @@ static bool is_room_for_code(const struct maps *maps, size_t i)
 	       is_anonymous(code);
 }
 
-static uint32_t range_flags(const struct maps *maps, size_t i)
+static bool are_of_one_file(const struct mapping *a, const struct mapping *b)
+{
+	return a->inode == b->inode && a->dev_major == b->dev_major && a->dev_minor == b->dev_minor;
+}
+
+/* Mappings beside each other of one file: a module, if one of them is executable. */
+struct file_run {
+	size_t end;
+	bool module;
+};
+
+static struct file_run run_from(const struct maps *maps, size_t first)
+{
+	struct file_run run = { .end = first };
+
+	for (; run.end < maps->count && are_of_one_file(&maps->list[run.end], &maps->list[first]); run.end++)
+		run.module |= maps->list[run.end].prot & PROT_EXEC;
+	return run;
+}
+
+/* Shared memory without a descriptor looks like this one. */
+static bool is_file(const struct mapping *m)
+{
+	return m->inode && !(m->deleted && !strcmp(m->path, "/dev/zero"));
+}
+
+static uint32_t range_flags(const struct maps *maps, size_t i, const struct file_run *run)
 {
 	const struct mapping *m = &maps->list[i];
 	bool stack = (m->prot & (PROT_READ | PROT_WRITE)) == (PROT_READ | PROT_WRITE) && !m->shared;
 
 	bool code = m->prot & PROT_EXEC || is_room_for_code(maps, i);
 
-	return (stack ? UNWIND_RANGE_STACK : 0) | (code ? UNWIND_RANGE_EXEC : 0);
+	bool file = is_file(m) && !run->module;
+
+	return (stack ? UNWIND_RANGE_STACK : 0) | (code ? UNWIND_RANGE_EXEC : 0) | (file ? UNWIND_RANGE_FILE : 0);
 }
 
 int unwind_ranges(const struct maps *maps, struct unwind_range **ranges, uint32_t *count, struct err *e)
 {
 	struct unwind_range *list = calloc(maps->count + 1, sizeof *list);
+	struct file_run run = { 0 };
 	uint32_t n = 0;
 
 	if (!list)
 		return err_set(e, ENOMEM, "no memory for the list of ranges");
 	for (size_t i = 0; i < maps->count; i++) {
 		const struct mapping *m = &maps->list[i];
-		uint32_t flags = range_flags(maps, i);
+		if (i == run.end)
+			run = run_from(maps, i);
+		uint32_t flags = range_flags(maps, i, &run);
 
 		if (!flags)
 			continue;

@@ -10,6 +10,7 @@
 #define ENTRY_BUSY 1u
 #define ENTRY_FILE 2u
 #define ENTRY_SAMPLED 4u
+#define ENTRY_PLAIN 8u
 #define ENTRY_CLASS_SHIFT 4
 #define ENTRY_FLAGS 4095u
 
@@ -103,6 +104,7 @@ static struct mapping mapping_of(uint64_t word, const struct entry *entry)
 		.end = __atomic_load_n(&entry->end, __ATOMIC_RELAXED),
 		.file = word & ENTRY_FILE,
 		.sampled = word & ENTRY_SAMPLED,
+		.plain = word & ENTRY_PLAIN,
 	};
 }
 
@@ -111,17 +113,22 @@ static void entry_free(struct entry *entry)
 	__atomic_store_n(&entry->word, ENTRY_FREE, __ATOMIC_RELEASE);
 }
 
+static bool says_something(const struct mapping *m)
+{
+	return m->start < m->end && (m->file || m->sampled || m->plain);
+}
+
 /* Of the caller's entry, in the place of a class: what it is from now on; free if it says nothing. */
 static void entry_set(struct entry *entry, const struct mapping *m, uint32_t class)
 {
-	if (m->start == m->end || !(m->file || m->sampled)) {
+	if (!says_something(m)) {
 		entry_free(entry);
 		return;
 	}
 	__atomic_store_n(&entry->end, m->end, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->word,
 	                 m->start | (m->file ? ENTRY_FILE : 0) | (m->sampled ? ENTRY_SAMPLED : 0) |
-	                         (uint64_t) class << ENTRY_CLASS_SHIFT,
+	                         (m->plain ? ENTRY_PLAIN : 0) | (uint64_t) class << ENTRY_CLASS_SHIFT,
 	                 __ATOMIC_RELEASE);
 }
 
@@ -165,7 +172,8 @@ struct search {
 	uint64_t start, end;
 	bool (*met)(const struct search *s, struct entry *entry, uint64_t word); /* true: the search is over */
 	void *arg;
-	mappings_taken taken; /* of mappings_take() */
+	mappings_taken taken; /* of mappings_take(), */
+	uint32_t *lost;       /* too */
 };
 
 static bool search_place(const struct search *s, struct place p)
@@ -215,41 +223,44 @@ static bool search(const struct search *s)
 
 static bool on_found(const struct search *s, struct entry *entry, uint64_t word)
 {
-	*(struct mapping *)s->arg = mapping_of(word, entry);
-	return true;
+	struct mapping *m = s->arg;
+
+	*m = mapping_of(word, entry);
+	return !m->plain;
 }
 
-bool mappings_find(uint64_t address, struct mapping *mapping)
+bool mappings_find(uint64_t start, uint64_t end, struct mapping *mapping)
 {
-	return search(&(struct search){ .start = address, .end = address + 1, .met = on_found, .arg = mapping });
+	mapping->end = 0;
+	return search(&(struct search){ .start = start, .end = end, .met = on_found, .arg = mapping }) || mapping->end;
 }
 
-static bool on_remove(const struct search *s, struct entry *entry, uint64_t word)
-{
-	const struct mapping *wanted = s->arg, m = mapping_of(word, entry);
+struct counting {
+	uint32_t count, most;
+};
 
-	if (m.start != wanted->start || m.file != wanted->file || m.sampled != wanted->sampled ||
-	    !entry_change(entry, word, ENTRY_BUSY))
-		return false;
-	entry_free(entry);
-	return true;
+static bool on_counted(const struct search *s, struct entry *entry, uint64_t word)
+{
+	struct counting *c = s->arg;
+
+	(void)entry;
+	(void)word;
+	return ++c->count == c->most;
 }
 
-bool mappings_remove(const struct mapping *mapping)
+uint32_t mappings_count(uint64_t start, uint64_t end, uint32_t most)
 {
-	struct mapping wanted = *mapping;
+	struct counting c = { 0, most };
 
-	return search(&(struct search){
-		.start = mapping->start, .end = mapping->start + 1, .met = on_remove, .arg = &wanted });
+	search(&(struct search){ .start = start, .end = end, .met = on_counted, .arg = &c });
+	return c.count;
 }
 
 /* What is left at the beginning of the entry, which is the caller's, or at the end where it would be looked for in the
  * same place. It goes where its class belongs, or stays where there is no room: a group is for few of each class. */
 static void entry_keep(struct entry *entry, const struct mapping *rest, uint32_t class)
 {
-	bool any = rest->start < rest->end && (rest->file || rest->sampled);
-
-	if (any && class_of(rest) != class && mappings_add(rest))
+	if (says_something(rest) && class_of(rest) != class && mappings_add(rest))
 		entry_free(entry);
 	else
 		entry_set(entry, rest, class);
@@ -258,16 +269,17 @@ static void entry_keep(struct entry *entry, const struct mapping *rest, uint32_t
 static void entry_shrink(struct entry *entry, const struct mapping *was, uint32_t class, const struct search *s,
                          bool sampled)
 {
-	struct mapping before = { was->start, s->start > was->start ? s->start : was->start, was->file, sampled };
-	struct mapping after = { s->end, s->end < was->end ? was->end : s->end, was->file, sampled };
+	struct mapping before = { was->start, s->start > was->start ? s->start : was->start, was->file, sampled,
+		                  was->plain };
+	struct mapping after = { s->end, s->end < was->end ? was->end : s->end, was->file, sampled, was->plain };
 
 	if (before.start == before.end && granule_of(class, after.start) == granule_of(class, was->start)) {
 		entry_keep(entry, &after, class);
 		return;
 	}
 	entry_keep(entry, &before, class);
-	if (after.start < after.end && (after.file || after.sampled))
-		mappings_add(&after); /* else the live table alone knows it */
+	if (says_something(&after) && !mappings_add(&after))
+		++*s->lost; /* the live table alone knows it */
 }
 
 static bool on_take(const struct search *s, struct entry *entry, uint64_t word)
@@ -281,11 +293,15 @@ static bool on_take(const struct search *s, struct entry *entry, uint64_t word)
 	if (was.end <= s->start) /* it was another one's meanwhile, of the same beginning */
 		entry_set(entry, &was, class);
 	else
-		entry_shrink(entry, &was, class, s, was.sampled && s->taken(s->arg, &was, s->start, s->end));
+		entry_shrink(entry, &was, class, s, s->taken(s->arg, &was, s->start, s->end) && was.sampled);
 	return false;
 }
 
-void mappings_take(uint64_t start, uint64_t end, mappings_taken taken, void *arg)
+uint32_t mappings_take(uint64_t start, uint64_t end, mappings_taken taken, void *arg)
 {
-	search(&(struct search){ .start = start, .end = end, .met = on_take, .arg = arg, .taken = taken });
+	uint32_t lost = 0;
+
+	search(&(struct search){
+		.start = start, .end = end, .met = on_take, .arg = arg, .taken = taken, .lost = &lost });
+	return lost;
 }

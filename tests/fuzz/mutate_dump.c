@@ -74,6 +74,7 @@ static const struct field header_fields[] = {
 	FIELD(dump_header, cgroup[0]),
 	FIELD(dump_header, frees_unseen),
 	FIELD(dump_header, frees_unseen_bytes),
+	FIELD(dump_header, mapping_cycles),
 };
 static const struct field region_fields[] = {
 	FIELD(dump_region, kind),  FIELD(dump_region, serial),  FIELD(dump_region, offset),

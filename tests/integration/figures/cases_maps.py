@@ -2,7 +2,7 @@
 """Mappings with --mmap: known amounts of memory and of files from known functions, each in its own report."""
 from cases_figures import SEEDS
 from cases_trust import session_over, worth
-from harness import case
+from harness import case, log
 from reports import analyze, analyze_text, stacks_with, sum_of
 
 FIGURES = ("live_bytes", "live_count")
@@ -58,15 +58,29 @@ def known_maps_64k(context):
 
 @case()
 def known_maps_in_parts(context):
-    """What is left of mappings that were cut into many parts, which are sampled together, lies inside the intervals, for fixed seeds."""
-    for seed in range(1, 9):
+    """Intervals of what is left of mappings that were cut into many parts, which are sampled together, miss the truth in 6 of 32 at most
+    (0.4 % of cases at 95 %); if parts were samples of their own, in a half."""
+    missed = dict.fromkeys(FIGURES, 0)
+    for seed in range(1, 17):
         truth, _, reports = sessions(context, "1M", str(seed))
         for kind, report in reports.items():
             stacks = stacks_with(report, "shredded")
+            assert len(stacks) == 1 and stacks[0]["samples_live"] < 40, stacks
             for figure in FIGURES:
                 low, high = sum_of(stacks, figure, "low"), sum_of(stacks, figure, "high")
-                assert low <= truth["shredded"][kind][figure] <= high, (seed, kind, figure, low, truth["shredded"][kind], high)
-            assert len(stacks) == 1 and stacks[0]["samples_live"] < 40, stacks
+                missed[figure] += not low <= truth["shredded"][kind][figure] <= high
+    assert max(missed.values()) <= 6, missed
+    log(f"{missed} of 32 missed")
+
+
+@case()
+def following_mappings_raises_no_rate(context):
+    """Hundreds of thousands of mappings a second cost what no rate makes less: it stays, and the report says what they cost."""
+    _, session = session_over(context, "known_maps", "churn", rate="16M", options=("--mmap", "--max-overhead", "1"))
+    target = analyze(context, session.dump)["target"]
+    assert not target["rate_changes"] and target["mapping_overhead"] > 0.002, target
+    assert " CPU for mappings; " in analyze_text(context, session.dump), analyze_text(context, session.dump)
+    assert " more, which no rate makes less\n" in analyze_text(context, session.dump, "--verbose")
 
 
 @case()

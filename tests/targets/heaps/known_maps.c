@@ -2,7 +2,8 @@
 /*
  * Maps files and anonymous memory in amounts that it knows: whole, in parts, one over the other, resized, of devices
  * and memfds, in a thread and in a child; both kinds from the same functions. After the line "go" on stdin it does so,
- * and prints of each function what of either kind is left (TRUTH); it checks the contents at the line "end".
+ * and prints of each function what of either kind is left (TRUTH); it checks the contents at the line "end". With an
+ * argument it maps and unmaps a page all the time instead.
  */
 #include "victim.h"
 
@@ -21,7 +22,8 @@
 #define QUICK 1000u
 #define SHREDDED 75u
 #define SHREDS 64u
-#define TRUTHS 8u
+#define TRUTHS 12u
+#define CHURN 2000000u
 
 struct amount {
 	unsigned long long bytes, count;
@@ -35,6 +37,7 @@ struct truth {
 
 static struct truth truths[TRUTHS];
 static int file;
+static unsigned char *before[2];  /* mapped before the session: memory, a file */
 static unsigned char *kept[KEPT]; /* each begins with page 1 of the file, which ends it in whole pages */
 
 static struct amount *amount_of(const char *function, bool is_file)
@@ -124,6 +127,39 @@ static VICTIM_FRAME void resized(bool is_file)
 	add(__func__, is_file, 6 * PAGE);
 }
 
+/* Parts, and what is not there, cannot be moved or grow so far; MREMAP_FIXED may have unmapped its destination then. */
+static VICTIM_FRAME void refused(bool is_file)
+{
+	unsigned char *place = map_at(NULL, 16 * PAGE, is_file, 0), *target = map_at(NULL, 4 * PAGE, is_file, 0),
+		      there[4];
+
+	if (mremap(place + 4 * PAGE, 4 * PAGE, 1ul << 46, MREMAP_MAYMOVE) != MAP_FAILED)
+		victim_wrong("mremap");
+	munmap(place, PAGE);
+	if (mremap(place, 4 * PAGE, 2 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, target) != MAP_FAILED ||
+	    mremap(place, 4 * PAGE, 2 * PAGE, MREMAP_MAYMOVE) != MAP_FAILED)
+		victim_wrong("mremap");
+	add(__func__, is_file, 15 * PAGE);
+	if (mincore(target, 2 * PAGE, there) == 0)
+		add(__func__, is_file, 4 * PAGE);
+	else
+		add(__func__, is_file, 2 * PAGE);
+}
+
+/* What was mapped before the session is what it was. */
+static VICTIM_FRAME void grown(bool is_file)
+{
+	if (mremap(before[is_file], 4 * PAGE, 9 * PAGE, MREMAP_MAYMOVE) == MAP_FAILED)
+		victim_wrong("mremap: %s", strerror(errno));
+	add(__func__, is_file, 9 * PAGE);
+}
+
+static void churn(void)
+{
+	for (unsigned i = 0; i < CHURN; i++)
+		munmap(map_at(NULL, PAGE, i % 2, 0), PAGE);
+}
+
 /* The other kind lies over five of eight pages. */
 static VICTIM_FRAME void replaced(bool is_file)
 {
@@ -196,7 +232,10 @@ static void work(void)
 			parts(is_file);
 			resized(is_file);
 			replaced(is_file);
+			refused(is_file);
 		}
+	for (unsigned is_file = 0; is_file < 2; is_file++)
+		grown(is_file);
 	for (unsigned i = 0; i < 2 * SHREDDED; i++)
 		shredded(i % 2);
 	devices();
@@ -237,17 +276,23 @@ static void check(void)
 	victim_round();
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	(void)argv;
 	char line[32];
 
 	victim_start("known_maps");
 	make_file();
+	for (unsigned is_file = 0; is_file < 2; is_file++)
+		before[is_file] = map_at(NULL, 4 * PAGE, is_file, 0);
 	victim_ready();
 	while (victim_line(line, sizeof line) && strcmp(line, "end")) {
 		if (strcmp(line, "go"))
 			continue;
-		work();
+		if (argc > 1)
+			churn();
+		else
+			work();
 		tell();
 	}
 	check();

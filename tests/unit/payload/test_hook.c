@@ -87,6 +87,8 @@ static void test_hook_records_new_blocks(void **state)
 			continue;
 		if (facts[i].shape == SHAPE_OUT)
 			a[0] = (uint64_t)&out;
+		if (facts[i].shape == SHAPE_REMAP)
+			a[1] = 0; /* once more */
 		store_out = facts[i].shape == SHAPE_OUT;
 		answer = store_out                                                      ? ENOMEM
 		         : facts[i].shape == SHAPE_MAP || facts[i].shape == SHAPE_REMAP ? UINT64_MAX

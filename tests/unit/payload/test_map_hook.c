@@ -1,58 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is recorded of mappings, whatever part of them mmap, munmap and mremap are about. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-#include <sys/mman.h>
-
-#include <cmocka.h>
-
-#include "hook_fixture.h"
-#include "tables/mappings.h"
-
-#define PAGE 4096u
-#define BASE 0x70000000ull
-#define AT(page) (BASE + (uint64_t)(page)*PAGE)
-#define ANONYMOUS (MAP_PRIVATE | MAP_ANONYMOUS)
-
-/* One stack for all. */
-static __attribute__((noinline)) uint64_t map(uint64_t at, uint64_t bytes, uint64_t flags)
-{
-	answer = at;
-	uint64_t result = call(HOOK_mmap, at, bytes, 3, flags, 5, 0);
-
-	__asm__ volatile("");
-	return result;
-}
-
-static void unmap(uint64_t at, uint64_t bytes)
-{
-	answer = 0;
-	call(HOOK_munmap, at, bytes, 0, 0, 0, 0);
-}
-
-static void remap(uint64_t from, uint64_t bytes, uint64_t to, uint64_t new_bytes, uint64_t flags)
-{
-	answer = to;
-	call(HOOK_mremap, from, bytes, new_bytes, flags, to, 0);
-}
-
-/* UINT64_MAX: there is no record. */
-static uint64_t size_at(uint64_t at)
-{
-	struct dump_live_record record;
-
-	return fixture_live(&fixture, (void *)at, &record) ? record.size : UINT64_MAX;
-}
-
-static bool is_file(uint64_t at)
-{
-	struct dump_live_record record;
-
-	assert_true(fixture_live(&fixture, (void *)at, &record));
-	return fixture_stack(&fixture, record.stack)->flags & DUMP_STACK_FILE;
-}
+/* What is recorded of mappings, whatever part of them mmap and munmap are about. */
+#include "map_calls.h"
 
 static void test_files_have_stacks_of_their_own(void **state)
 {
@@ -96,26 +44,21 @@ static void test_a_failure_makes_nothing(void **state)
 	assert_int_equal(size_at(AT(2)), 2 * PAGE);
 }
 
-/* Where a part may not grow, nothing has gone. */
-static void test_a_part_grows_or_stays(void **state)
+/* What depends on no rate is no cost of sampling. */
+static void test_following_is_no_sampling(void **state)
 {
 	(void)state;
-	for (uint64_t kind = 0; kind < 2; kind++) {
-		uint64_t at = AT(100 * kind), past = fixture_history_count(&fixture);
-
-		map(at, 8 * PAGE, kind ? MAP_SHARED : ANONYMOUS);
-		answer = UINT64_MAX;
-		call(HOOK_mremap, at, 4 * PAGE, 6 * PAGE, 0, 0, 0);
-		call(HOOK_mremap, at + 2 * PAGE, 2 * PAGE, 6 * PAGE, 0, 0, 0);
-		assert_int_equal(size_at(at), 8 * PAGE);
-		assert_int_equal(fixture_history_count(&fixture), past);
-		remap(at + 6 * PAGE, 2 * PAGE, at + 6 * PAGE, 3 * PAGE, 0);
-		assert_int_equal(size_at(at), 6 * PAGE);
-		assert_int_equal(size_at(at + 6 * PAGE), 3 * PAGE);
-		assert_int_equal(is_file(at + 6 * PAGE), kind);
-		assert_int_equal(fixture_history_count(&fixture), past + 1);
+	for (uint64_t i = 0; i < 1000; i++) {
+		map(AT(0), PAGE, i % 2 ? MAP_SHARED : ANONYMOUS);
+		if (size_at(AT(0)) != UINT64_MAX)
+			continue;
+		uint64_t sampling = fixture_counter(&fixture, DUMP_COUNTER_slow_cycles),
+			 following = fixture.dump->mapping_cycles;
+		unmap(AT(0), PAGE);
+		map(AT(5), 0, MAP_SHARED);
+		assert_int_equal(fixture_counter(&fixture, DUMP_COUNTER_slow_cycles), sampling);
+		assert_true(fixture.dump->mapping_cycles > following);
 	}
-	assert_int_equal(fixture_counter(&fixture, DUMP_COUNTER_frees_missed), 0);
 }
 
 /* Of a part that goes the history has what has gone, and the record what is left: the bytes that were asked for. */
@@ -193,32 +136,6 @@ static void test_what_is_mapped_over_has_gone_unseen(void **state)
 	assert_int_equal(past.size, PAGE);
 }
 
-static void test_mremap_keeps_the_kind(void **state)
-{
-	(void)state;
-	for (uint64_t kind = 0; kind < 2; kind++) {
-		uint64_t at = AT(1000 * kind);
-
-		map(at, 4 * PAGE, kind ? MAP_SHARED : ANONYMOUS);
-		remap(at, 4 * PAGE, at, 6 * PAGE, 0); /* in place */
-		assert_int_equal(size_at(at), 6 * PAGE);
-		remap(at, 6 * PAGE, at + 100 * PAGE, 8 * PAGE, MREMAP_MAYMOVE);
-		assert_int_equal(size_at(at), UINT64_MAX);
-		assert_int_equal(size_at(at + 100 * PAGE), 8 * PAGE);
-		remap(at + 102 * PAGE, 2 * PAGE, at, 3 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED); /* a part of it */
-		assert_int_equal(size_at(at + 100 * PAGE), 2 * PAGE);
-		assert_int_equal(size_at(at), 3 * PAGE);
-		assert_int_equal(size_at(at + 104 * PAGE), 4 * PAGE);
-		remap(at, 0, at + 200 * PAGE, PAGE, MREMAP_MAYMOVE); /* once more */
-		assert_int_equal(size_at(at), 3 * PAGE);
-		for (uint64_t page = 0; page <= 200; page++)
-			if (size_at(at + page * PAGE) != UINT64_MAX)
-				assert_int_equal(is_file(at + page * PAGE), kind);
-		assert_int_equal(fixture_live_count(&fixture), 4 * (kind + 1));
-	}
-	assert_int_equal(fixture_counter(&fixture, DUMP_COUNTER_frees_missed), 0);
-}
-
 static uint64_t next_random(uint64_t *state, uint64_t below)
 {
 	*state = *state * 6364136223846793005u + 1442695040888963407u;
@@ -258,7 +175,7 @@ static void test_any_calls_leave_what_is_there(void **state)
 		uint64_t to = next_random(&random, MODEL_PAGES - pages + 1);
 		uint8_t kind = (uint8_t)(1 + next_random(&random, 2));
 
-		switch (next_random(&random, 3)) {
+		switch (next_random(&random, 5)) {
 		case 0:
 			map(AT(from), pages * PAGE, (kind == 1 ? ANONYMOUS : MAP_SHARED) | MAP_FIXED);
 			memset(model + from, kind, pages);
@@ -267,6 +184,11 @@ static void test_any_calls_leave_what_is_there(void **state)
 			unmap(AT(from), pages * PAGE);
 			memset(model + from, 0, pages);
 			break;
+		case 2: /* some of it, of whatever is there */
+			remap(AT(from), pages * PAGE, AT(from), (1 + to % pages) * PAGE, MREMAP_MAYMOVE);
+			memset(model + from + 1 + to % pages, 0, pages - 1 - to % pages);
+			break;
+		case 3: remap_fails(AT(from), pages * PAGE, 0, 2 * pages * PAGE, MREMAP_MAYMOVE); break;
 		default: /* only what is of one kind can be moved, to where nothing of it is */
 			for (uint64_t k = 0; k < pages; k++)
 				if (model[from + k] != kind || (from + k >= to && from + k < to + pages))
@@ -317,40 +239,13 @@ static void test_parts_keep_their_probability(void **state)
 	assert_int_equal(fixture_live_count(&fixture), 0);
 }
 
-/* Whoever was not sampled and grows is of the kind that it was made as. */
-static void test_kinds_of_what_is_not_sampled(void **state)
-{
-	uint64_t found = 0;
-
-	(void)state;
-	for (uint64_t i = 0; i < 4000; i++) {
-		uint64_t at = AT(32 * i);
-
-		map(at, PAGE, i % 2 ? MAP_SHARED : ANONYMOUS);
-		remap(at, PAGE, at + PAGE, 20 * PAGE, MREMAP_MAYMOVE);
-		if (size_at(at + PAGE) == UINT64_MAX)
-			continue;
-		assert_int_equal(is_file(at + PAGE), i % 2);
-		found++;
-		unmap(at + PAGE, 20 * PAGE);
-	}
-	assert_true(found > 1000);
-	assert_int_equal(fixture_live_count(&fixture), 0);
-}
-
-static int open_rate(void **state)
-{
-	(void)state;
-	start(100000, true);
-	return 0;
-}
-
 /* More mappings than are kept as ranges are known by where they begin. */
 static void test_no_room_for_ranges(void **state)
 {
 	(void)state;
 	for (uint64_t i = 0; i < MAPPINGS_MAX + 100; i++)
 		map(AT(4 * i), 2 * PAGE, MAP_SHARED);
+	assert_in_range(fixture_counter(&fixture, DUMP_COUNTER_lost_mappings), 100, 4000);
 	unmap(AT(4 * 7), PAGE);
 	assert_int_equal(size_at(AT(4 * 7 + 1)), PAGE);
 	remap(AT(4 * (MAPPINGS_MAX + 50)), 2 * PAGE, AT(4 * (MAPPINGS_MAX + 50)), 3 * PAGE, 0);
@@ -400,6 +295,7 @@ static void test_pieces_have_room(void **state)
 			unmap(AT(PAGES * i + page), PAGE);
 	}
 	assert_int_equal(fixture_live_count(&fixture), COUNT * PAGES / 2);
+	assert_int_equal(fixture_counter(&fixture, DUMP_COUNTER_lost_mappings), 0);
 	for (uint64_t page = 0; page < COUNT * PAGES; page += 2)
 		assert_int_equal(size_at(AT(page)), PAGE);
 }
@@ -409,17 +305,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		EXACT_IN_EACH_STATE(test_files_have_stacks_of_their_own),
 		EXACT(test_a_failure_makes_nothing),
-		EXACT(test_a_part_grows_or_stays),
 		EXACT(test_parts_are_unmapped),
 		EXACT(test_fixed_mappings_replace_others),
 		EXACT(test_what_is_mapped_over_has_gone_unseen),
-		EXACT_IN_EACH_STATE(test_mremap_keeps_the_kind),
 		EXACT(test_any_calls_leave_what_is_there),
 		EXACT(test_no_room_for_ranges),
 		EXACT(test_a_search_is_short),
 		EXACT(test_pieces_have_room),
+		cmocka_unit_test_setup_teardown(test_following_is_no_sampling, open_rate, close_session),
 		cmocka_unit_test_setup_teardown(test_parts_keep_their_probability, open_rate, close_session),
-		cmocka_unit_test_setup_teardown(test_kinds_of_what_is_not_sampled, open_rate, close_session),
 	};
 
 	return cmocka_run_group_tests_name("map_hook", tests, NULL, NULL);

@@ -201,6 +201,17 @@ static void test_cost_is_told_as_its_limit_is(void **state)
 	make(&r, &b, (struct report_options){ 0 });
 	assert_says(text_of(&r), "; cost 0.80 % CPU; 0 lost.");
 	report_done(&r);
+	const struct dump_header *h = dump_builder_header(&b);
+	double stamps = (double)(h->clock_latest.stamp - h->clock_start.stamp),
+	       ns = (double)(h->clock_latest.monotonic_ns - h->clock_start.monotonic_ns);
+	dump_builder_header(&b)->mapping_cycles = (uint64_t)((double)h->cpu_ns * 0.022 / ns * stamps);
+	dump_builder_header(&b)->counters[3][DUMP_COUNTER_lost_mappings] = 1234567;
+	make(&r, &b, (struct report_options){ 0 });
+	assert_says(text_of(&r), "; cost 0.80 % CPU + 2.20 % CPU for mappings; 0 lost.\n");
+	assert_says(text_of(&r),
+	            "\n  lost       mappings not followed: parts of them that go are not seen: 1,234,567\n");
+	assert_says(json_of(&r), "\"lost_mappings\": 1234567");
+	report_done(&r);
 	dump_builder_done(&b);
 }
 

@@ -89,7 +89,14 @@ static void test_ranges(void **state)
 				   "d000-e000 r-xp 00000000 08:01 7 /lib/a.so\n"
 				   "e000-f000 ---p 00000000 00:00 0 \n"
 				   "10000-11000 rwxp 00000000 00:00 0 \n"
-				   "12000-13000 ---p 00000000 00:00 0 \n";
+				   "12000-13000 ---p 00000000 00:00 0 \n"
+				   "13000-14000 r--s 00000000 08:01 8 /data\n"
+				   "14000-15000 rw-s 00000000 08:01 9 /data.2\n"
+				   "15000-16000 rw-p 00000000 08:01 9 /data.2\n"
+				   "16000-17000 rw-p 00000000 00:00 0 \n"
+				   "17000-18000 rw-s 00000000 00:01 3 /dev/zero (deleted)\n"
+				   "18000-19000 r--p 00000000 08:01 10 /lib/b.so\n"
+				   "19000-1a000 r-xp 00000000 08:01 10 /lib/b.so\n";
 	static const struct unwind_range expected[] = {
 		{ 0x1000, 0x3000, UNWIND_RANGE_STACK, 0 },
 		{ 0x5000, 0x6000, UNWIND_RANGE_STACK | UNWIND_RANGE_EXEC, 0 },
@@ -97,6 +104,10 @@ static void test_ranges(void **state)
 		{ 0xb000, 0xc000, UNWIND_RANGE_EXEC, 0 },
 		{ 0xd000, 0xe000, UNWIND_RANGE_EXEC, 0 },
 		{ 0x10000, 0x11000, UNWIND_RANGE_STACK | UNWIND_RANGE_EXEC, 0 },
+		{ 0x13000, 0x15000, UNWIND_RANGE_FILE, 0 },
+		{ 0x15000, 0x16000, UNWIND_RANGE_STACK | UNWIND_RANGE_FILE, 0 },
+		{ 0x16000, 0x17000, UNWIND_RANGE_STACK, 0 },
+		{ 0x19000, 0x1a000, UNWIND_RANGE_EXEC, 0 },
 	};
 	struct unwind_range *ranges;
 	struct maps maps;
