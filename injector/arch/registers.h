@@ -88,6 +88,6 @@ void registers_duplicate_instead(struct registers *regs, int fd);
 void registers_give_back_arguments(struct registers *regs, const struct registers *before);
 /* Calls visit with the value of every general register. */
 void registers_each(const struct registers *regs, void (*visit)(uint64_t value, void *data), void *data);
-/* May two words that follow the program counter in the context of an interrupted thread (sigcontext) be first and
- * second? */
-bool registers_follow_pc(uint64_t first, uint64_t second);
+/* May these be the words that follow the program counter in the context of an interrupted thread (sigcontext)? */
+#define REGISTERS_BEHIND_PC 3u
+bool registers_follow_pc(const uint64_t words[REGISTERS_BEHIND_PC]);

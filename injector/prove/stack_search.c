@@ -72,15 +72,17 @@ bool stack_search_holds(const struct target_memory *memory, uint64_t sp, const s
 struct marker_search {
 	const struct address_range *ranges;
 	unsigned range_count;
-	uint64_t before[2]; /* the two words below */
+	uint64_t before[REGISTERS_BEHIND_PC]; /* the words below, the last one first */
 };
 
 static bool is_hook(uint64_t at, uint64_t word, void *context)
 {
 	struct marker_search *h = context;
-	bool found = word == (HOOK_LIVE_MAGIC ^ at) || (address_ranges_hold(h->ranges, h->range_count, h->before[1]) &&
-	                                                registers_follow_pc(h->before[0], word));
+	const uint64_t behind[REGISTERS_BEHIND_PC] = { h->before[1], h->before[0], word };
+	bool found = word == (HOOK_LIVE_MAGIC ^ at) ||
+	             (address_ranges_hold(h->ranges, h->range_count, h->before[2]) && registers_follow_pc(behind));
 
+	h->before[2] = h->before[1];
 	h->before[1] = h->before[0];
 	h->before[0] = word;
 	return found;

@@ -37,6 +37,7 @@
 #define STATE_FLAGS 0xf0000000u
 #define STATE_MODES 0x03001c00u /* DIT, TCO, SSBS, the type of the last branch */
 #define VECTORS_LIVE 1u         /* of struct user_sve_header: the registers are those of SVE, not those below them */
+#define VECTORS_HEAD ((uint64_t)sizeof(struct fpsimd_context) << 32 | FPSIMD_MAGIC)
 #define STACK_FLAGS_INVALID 0x7fffffffu
 
 _Static_assert(offsetof(ucontext_t, uc_mcontext) == SD_REGISTERS - 8 - SD_UCONTEXT &&
@@ -348,9 +349,9 @@ void registers_each(const struct registers *regs, void (*visit)(uint64_t, void *
 	visit(code_address(regs->general.regs[LINK]), data);
 }
 
-/* The processor's state; what is behind it the kernel does not write. */
-bool registers_follow_pc(uint64_t first, uint64_t second)
+/* The processor's state, which may be 0; a word that the kernel does not write; the head of the vector registers, which
+ * it writes first of what may be there (struct fpsimd_context). */
+bool registers_follow_pc(const uint64_t words[REGISTERS_BEHIND_PC])
 {
-	(void)second;
-	return !(first & ~(uint64_t)(STATE_FLAGS | STATE_MODES));
+	return !(words[0] & ~(uint64_t)(STATE_FLAGS | STATE_MODES)) && words[2] == VECTORS_HEAD;
 }

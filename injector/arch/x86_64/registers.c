@@ -253,9 +253,10 @@ void registers_each(const struct registers *regs, void (*visit)(uint64_t, void *
 		visit(values[i], data);
 }
 
-bool registers_follow_pc(uint64_t first, uint64_t second)
+bool registers_follow_pc(const uint64_t words[REGISTERS_BEHIND_PC])
 {
 	const uint64_t flags_always = 0x202; /* interrupts enabled, bit 1 */
 
-	return (first & flags_always) == flags_always && first < 1u << 22 && (second & 0xffffffff) == SEGMENT_64_BIT;
+	return (words[0] & flags_always) == flags_always && words[0] < 1u << 22 &&
+	       (words[1] & 0xffffffff) == SEGMENT_64_BIT;
 }

@@ -53,15 +53,18 @@ static bool look_at_frame(void *context, unsigned frame, uint64_t pc, uint64_t s
 static bool words_clear(struct look *l, const struct maps *maps, uint64_t sp)
 {
 	const struct mapping *m = maps_find(maps, sp);
-	uint64_t page[512], at = sp & ~7ull, before = 0, stack_end = m ? m->end : UINT64_MAX;
+	uint64_t page[512], at = sp & ~7ull, behind[REGISTERS_BEHIND_PC] = { 0 }, stack_end = m ? m->end : UINT64_MAX;
 	bool handler = false;
 
 	for (uint64_t end = at + STACK_BYTES; at < end && !l->found;) {
 		size_t bytes = 4096 - at % 4096;
 		if (at >= stack_end || target_read(&l->s->memory, at, page, bytes, ERR_IGNORED) < 0)
 			return m && !handler;
-		for (size_t i = 0; i < bytes / sizeof page[0] && !l->found; before = page[i++]) {
-			handler |= registers_follow_pc(before, page[i]);
+		for (size_t i = 0; i < bytes / sizeof page[0] && !l->found; i++) {
+			behind[0] = behind[1];
+			behind[1] = behind[2];
+			behind[2] = page[i];
+			handler |= registers_follow_pc(behind);
 			if (is_displaced(l->s, page[i]))
 				l->found = page[i];
 		}

@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -428,6 +429,35 @@ static void test_a_call_that_has_just_been_made_is_told(void **state)
 	end(pid);
 }
 
+static uint64_t context[sizeof(ucontext_t) / 8];
+
+static void on_signal(int number, siginfo_t *info, void *interrupted)
+{
+	(void)number, (void)info;
+	memcpy(context, interrupted, sizeof context);
+}
+
+/* Its program counter, and nothing else there, nor words that a frame record may have behind a return address. */
+static void test_the_context_of_interrupted_code_is_known(void **state)
+{
+	const struct sigaction action = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO };
+	const uint64_t zeros[REGISTERS_BEHIND_PC] = { 0 };
+	unsigned found = 0;
+
+	(void)state;
+	assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
+	assert_int_equal(raise(SIGUSR1), 0);
+	for (size_t i = 1; i + REGISTERS_BEHIND_PC <= sizeof context / 8; i++)
+		if (registers_follow_pc(&context[i])) {
+			/* of raise() */
+			assert_true(context[i - 1] > (uint64_t)(uintptr_t)raise - (16u << 20) &&
+			            context[i - 1] < (uint64_t)(uintptr_t)raise + (16u << 20));
+			found++;
+		}
+	assert_int_equal(found, 1);
+	assert_false(registers_follow_pc(zeros));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -441,6 +471,7 @@ int main(void)
 		cmocka_unit_test(test_the_reason_for_not_stopping_is_told),
 		cmocka_unit_test(test_seize_does_not_wait_for_an_execve_that_waits_for_us),
 		cmocka_unit_test(test_a_call_that_has_just_been_made_is_told),
+		cmocka_unit_test(test_the_context_of_interrupted_code_is_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
