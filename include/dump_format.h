@@ -46,9 +46,10 @@
 
 /* header.features: a reader must refuse a file with a bit that it does not know. */
 #define DUMP_FEATURE_EXACT (1ull << 0) /* rate 1: every allocation is recorded, weight 1 */
-#define DUMP_FEATURE_JAVA (1ull << 1)  /* frames of stacks may be those of Java code (DUMP_FRAME_JAVA) */
+#define DUMP_FEATURE_JAVA (1ull << 1)  /* frames of stacks may be those of Java code (DUMP_JAVA_FRAME_47) */
 #define DUMP_FEATURE_FILES (1ull << 2) /* samples of some stacks are mappings of files, no memory (DUMP_STACK_FILE) */
-#define DUMP_FEATURES_KNOWN (DUMP_FEATURE_EXACT | DUMP_FEATURE_JAVA | DUMP_FEATURE_FILES)
+#define DUMP_FEATURE_JAVA_63 (1ull << 3) /* the same, recorded in another form (DUMP_JAVA_FRAME_63) */
+#define DUMP_FEATURES_KNOWN (DUMP_FEATURE_EXACT | DUMP_FEATURE_JAVA | DUMP_FEATURE_FILES | DUMP_FEATURE_JAVA_63)
 
 /* header.session_flags: a reader may pass over a bit that it does not know. */
 #define DUMP_SESSION_MMAP (1u << 0) /* mappings are sampled, too (--mmap) */
@@ -178,7 +179,7 @@ struct dump_header {
 	 */
 	uint64_t frees_unseen;
 	uint64_t frees_unseen_bytes;
-	uint64_t java_age;     /* (atomic) 0 to 7: in the low bits of frames of Java's interpreter from now on */
+	uint64_t java_age;     /* (atomic) 0 to 7 or 3: of frames of Java's interpreter from now on, in low bits */
 	uint64_t java_behind;  /* (atomic) 1: names of frames of the interpreter may be out of date */
 	uint64_t mapping_cycles; /* (atomic) spent in following mappings, whatever the rate is */
 	uint64_t hot_reserved_[2];
@@ -281,7 +282,7 @@ struct dump_arena {
 /*
  * A stack, interned once. frames[0] is the caller of the allocation function; each is a return address (look up address
  * - 1) in its low 48 bits and the id of its module in the upper 16 (0: in no known module), or one of Java code
- * (DUMP_FRAME_JAVA). The sums are over all
+ * (DUMP_JAVA_FRAME_47). The sums are over all
  * samples taken with this stack since the session began, w = 1 / p, p = 1 - exp(-S/R) (S counted as 1 if 0; p = 1 if R
  * is 1). What was allocated is estimated by taken + excess: a sample of weight 1 adds to integers alone. Samples that
  * were freed again are those that are neither in LIVE regions nor unkept.
@@ -314,23 +315,27 @@ struct dump_stack {
 #define DUMP_PYTHON_ENTRY(f) ((uint32_t)(f) >> 31)
 #define DUMP_PYTHON_OFFSET(f) ((int32_t)((uint32_t)(f) & 0x7fffffffu) - 2)
 #define DUMP_FRAME_ADDRESS(f) ((f) & 0xffffffffffffull)
-#define DUMP_FRAME_MODULE(f) (DUMP_FRAME_IS_JAVA(f) ? 0u : (uint32_t)((f) >> 48))
+#define DUMP_FRAME_MODULE(f) ((uint32_t)((f) >> 48))
 /*
- * With DUMP_FEATURE_JAVA a frame of Java code of HotSpot, among the native ones, has bit 47, which no address has where
- * Java frames are recorded (x86-64; elsewhere programs have such addresses, and dumps no such feature). The low 47
- * bits are either in its code cache: a return address in a piece of code, of whose compile_id the upper 16 bits are the
- * low ones; or a Method that the interpreter runs, with the low 16 bits of the address of the bytecode: no method has
- * more than 65535 bytes of these. A Method is a multiple of 8; in its low bits is header.java_age, which memattach
- * changes where it could not prove what the same Method was when it was first recorded. What it is called is in the
- * region JAVA, under the same word, or nobody knows it.
+ * A frame of Java code of HotSpot, among the native ones, is of an address and a tag of 16 bits. The address is either
+ * in its code cache: a return address in a piece of code, and the tag is the low bits of its compile_id; or a Method
+ * that the interpreter runs, and the tag is the low bits of the address of the bytecode: no method has more than 65535
+ * bytes of these. A Method is a multiple of 8; in its low bits is header.java_age, which memattach changes where it
+ * could not prove what the same Method was when it was first recorded. What it is called is in the region JAVA, under
+ * the same word, or nobody knows it.
+ *
+ * With DUMP_FEATURE_JAVA such a frame has bit 47, which no address has where it is recorded so (x86-64); the tag is
+ * above, the address, with the age in bits 0 to 2, below. With DUMP_FEATURE_JAVA_63, where addresses have 48 bits
+ * (aarch64), it has bit 63, which no id of a module has there: they are below 32768. The tag is below that, and the
+ * address, an even one, divided by 2 in the low 47 bits; the age is in bits 1 and 2 of it. Without either feature no
+ * frame is one of Java code; with both DUMP_FEATURE_JAVA counts.
  */
-#define DUMP_FRAME_JAVA (1ull << 47)
-#define DUMP_FRAME_IS_JAVA(f) ((uint32_t)((f) / DUMP_FRAME_JAVA) & 1u)
-#define DUMP_JAVA_FRAME(address, tag) ((uint64_t)(uint16_t)(tag) << 48 | DUMP_FRAME_JAVA | (address))
-#define DUMP_JAVA_ADDRESS(f) ((f) & (DUMP_FRAME_JAVA - 1))
-#define DUMP_JAVA_METHOD(f) (DUMP_JAVA_ADDRESS(f) & ~(uint64_t)DUMP_JAVA_AGE_MAX)
-#define DUMP_JAVA_AGE_MAX 7u
-#define DUMP_JAVA_TAG(f) ((uint16_t)((f) >> 48))
+#define DUMP_JAVA_MARK_47 (1ull << 47)
+#define DUMP_JAVA_MARK_63 (1ull << 63)
+#define DUMP_JAVA_MARK(features)                                                                                       \
+	((features)&DUMP_FEATURE_JAVA ? DUMP_JAVA_MARK_47 : (features)&DUMP_FEATURE_JAVA_63 ? DUMP_JAVA_MARK_63 : 0)
+#define DUMP_JAVA_FRAME_47(address, tag) ((uint64_t)(uint16_t)(tag) << 48 | DUMP_JAVA_MARK_47 | (address))
+#define DUMP_JAVA_FRAME_63(address, tag) (DUMP_JAVA_MARK_63 | (uint64_t)(uint16_t)(tag) << 47 | (address) >> 1)
 
 /*
  * A code object of CPython, copied while a frame held it, stored and found by its hash as a stack is: the hash is of

@@ -8,16 +8,16 @@
  * with a header; behind that stands a CodeBlob. From there to the caller:
  *
  * - The interpreter's code: from the frame pointer on, in words, the saved frame pointer is 0, the return address 1,
- *   and the caller's stack pointer -1.
+ *   and the caller's stack pointer -1 (arch/java_frame.h has all that is below it).
  * - The return address of what native code calls (call stub): saved frame pointer and return address as above, and the
  *   caller's stack pointer is behind them.
  * - Code whose frame_words is not 0: its frame has so many words, the last two of which are the saved frame pointer and
  *   the return address.
  * - Other code has no frame that is described, and code of continuations has callers elsewhere: a walk ends there.
  *
- * What a frame is recorded as (dump_format.h: DUMP_FRAME_JAVA): of the interpreter, the words -3 and -8 from the frame
- * pointer on, which are its Method and the address of the bytecode that runs; of other code, its compile_id. Where the
- * return address is the code's deoptimisation handler, the one of before is kept in the frame.
+ * What a frame is recorded as (arch/java_frame.h: JAVA_FRAME): of the interpreter, two words below the frame pointer,
+ * its Method and the address of the bytecode that runs; of other code, its compile_id. Where the return address is the
+ * code's deoptimisation handler, the one of before is kept in the frame.
  */
 #pragma once
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "outer_call.h"
 
+#include "arch/java_frame.h"
 #include "arch/machine.h"
 #include "walk/known_stack.h"
 #include "payload.h"
@@ -33,7 +34,7 @@ static __attribute__((noinline)) bool may_be_below(const struct hook_call *call,
 
 	unwind_walk(&start, NULL, frames, &walked);
 	for (uint32_t i = 0; i < walked.count; i++)
-		if (DUMP_FRAME_ADDRESS(frames[i]) - session.text_start < session.text_end - session.text_start)
+		if (JAVA_FRAME_NATIVE(frames[i]) - session.text_start < session.text_end - session.text_start)
 			return true;
 	return walked.flags & DUMP_STACK_TRUNCATED || walked.fallback;
 }

@@ -153,7 +153,7 @@ int images_add(struct images *images, struct dump *dump, const char *root, struc
 {
 	struct addition addition = { images, root, map };
 
-	map->java = dump_header(dump)->features & DUMP_FEATURE_JAVA;
+	map->java_mark = DUMP_JAVA_MARK(dump_header(dump)->features);
 
 	map->image_of = calloc(MODULE_IDS, sizeof *map->image_of);
 	map->bias_of = calloc(MODULE_IDS, sizeof *map->bias_of);
@@ -171,12 +171,12 @@ void image_map_done(struct image_map *map)
 
 bool images_is_java(const struct image_map *map, uint64_t frame)
 {
-	return map->java && DUMP_FRAME_IS_JAVA(frame);
+	return frame & map->java_mark;
 }
 
 uint64_t images_place(const struct image_map *map, uint64_t frame)
 {
-	uint32_t id = map->java ? DUMP_FRAME_MODULE(frame) : (uint32_t)(frame >> 48);
+	uint32_t id = images_is_java(map, frame) ? 0 : DUMP_FRAME_MODULE(frame);
 	uint32_t image = map->image_of[id];
 
 	if (!image)

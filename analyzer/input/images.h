@@ -56,7 +56,7 @@ struct image_map {
 	uint16_t *image_of; /* by module id, 0: no such module */
 	uint64_t *bias_of;
 	uint64_t got_entries; /* GOT entries of allocation functions, of all its modules */
-	bool java;            /* DUMP_FEATURE_JAVA: else bit 47 of a frame is one of its address */
+	uint64_t java_mark;   /* the bit of frames of Java code; 0: there are none */
 };
 
 /* -ENOMEM. */

@@ -5,6 +5,8 @@ bool python_is_evaluator(const struct dump_header *h, uint64_t frame)
 {
 	uint64_t call = DUMP_FRAME_ADDRESS(frame) - 1;
 
+	if (frame & DUMP_JAVA_MARK(h->features))
+		return false;
 	for (unsigned i = 0; i < DUMP_EVALUATORS; i++)
 		if (call - h->evaluators[i].start < h->evaluators[i].bytes)
 			return true;

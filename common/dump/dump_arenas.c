@@ -183,7 +183,8 @@ static int visit_java(void *arg, char *record, uint32_t bytes)
 	if (m->kind == DUMP_JAVA_METHOD)
 		return visit_java_method(v, m, bytes);
 	if (c->kind != DUMP_JAVA_CALLS || bytes < sizeof *c || !c->count || c->count > DUMP_JAVA_DEPTH_MAX ||
-	    c->count > (bytes - sizeof *c) / sizeof *c->calls || !DUMP_FRAME_IS_JAVA(c->frame)) {
+	    c->count > (bytes - sizeof *c) / sizeof *c->calls ||
+	    !(c->frame & DUMP_JAVA_MARK(dump_header(v->dump)->features))) {
 		dump_skip(v->dump, DUMP_SKIP_java);
 		return 0;
 	}

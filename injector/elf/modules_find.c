@@ -2,6 +2,7 @@
 /* Searching the list of modules, and numbering it (modules.h). */
 #include <string.h>
 
+#include "arch/java_frame.h"
 #include "elf/modules.h"
 
 struct elf_module *modules_find(const struct modules *m, uint64_t address, bool exec)
@@ -52,7 +53,7 @@ void modules_number(struct modules *m, const struct modules *old, uint32_t *next
 		for (size_t k = 0; old && k < old->count && !module->id; k++)
 			if (elf_module_same(module, &old->list[k]))
 				module->id = old->list[k].id;
-		if (!module->id && *next_id <= 65535)
+		if (!module->id && *next_id < JAVA_FRAME_MODULES)
 			module->id = (*next_id)++;
 	}
 }

@@ -3,9 +3,6 @@
 
 #include <string.h>
 
-#include "arch/address_bits.h"
-#include "dump_format.h"
-
 static const struct {
 	const char *name, *refusal;
 } machines[] = {
@@ -76,7 +73,5 @@ const char *java_machine_name(enum java_machine machine)
 
 const char *java_machine_refusal(enum java_machine machine)
 {
-	if (machine == JAVA_HOTSPOT && !(DUMP_FRAME_JAVA >> ADDRESS_BITS))
-		return "addresses on this machine take the bit that marks Java frames";
 	return machines[machine].refusal;
 }

@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "dump_format.h"
+#include "arch/java_frame.h"
 
 bool java_frame_is_compiled(const struct java_view *v, uint64_t frame)
 {
-	return DUMP_JAVA_ADDRESS(frame) - v->cache < v->cache_bytes;
+	return JAVA_FRAME_ADDRESS(frame) - v->cache < v->cache_bytes;
 }
 
 /* ---- compiled code ---- */
@@ -52,7 +52,7 @@ static int check_tables(struct java_view *v, const struct java_code *code, uint6
 
 static int identify(struct java_view *v, uint64_t frame, struct java_code *code, struct identity *id, struct err *e)
 {
-	int rc = java_code_at(v, DUMP_JAVA_ADDRESS(frame), code, e);
+	int rc = java_code_at(v, JAVA_FRAME_ADDRESS(frame), code, e);
 
 	if (rc == -EINVAL)
 		return gone(frame, e);
@@ -61,7 +61,7 @@ static int identify(struct java_view *v, uint64_t frame, struct java_code *code,
 	*id = (struct identity){ .address = code->address };
 	rc = java_field_read(&v->memory, code->address, &v->s.compiled_id, &id->id, e);
 	rc = rc ?: java_field_read(&v->memory, code->address, &v->s.compiled_method, &id->method, e);
-	if (rc == 0 && ((uint16_t)id->id != DUMP_JAVA_TAG(frame) || id->method == 0))
+	if (rc == 0 && ((uint16_t)id->id != JAVA_FRAME_TAG(frame) || id->method == 0))
 		rc = gone(frame, e);
 	if (code->kind == JAVA_CODE_COMPILED)
 		rc = rc ?: check_tables(v, code, frame, e);
@@ -109,7 +109,7 @@ static int compiled_read(struct java_view *v, uint64_t frame, struct java_called
 		snprintf(list[0].place.function, sizeof list[0].place.function, "%s", code.name);
 		return 0;
 	}
-	rc = points_at(v, &code, &before, DUMP_JAVA_ADDRESS(frame), points, count, e);
+	rc = points_at(v, &code, &before, JAVA_FRAME_ADDRESS(frame), points, count, e);
 	for (uint32_t i = 0; rc == 0 && i < *count; i++)
 		rc = call_read(v, &points[i], &list[i], e);
 	rc = rc ?: identify(v, frame, &code, &after, e);
@@ -125,9 +125,9 @@ static int interpreted_read(struct java_view *v, uint64_t frame, struct java_cal
 	struct java_method m, again;
 	int32_t bci = 0;
 
-	int rc = java_method_read(v, DUMP_JAVA_METHOD(frame), 0, &m, e);
+	int rc = java_method_read(v, JAVA_FRAME_METHOD(frame), 0, &m, e);
 	if (rc == 0 && !m.native)
-		bci = (uint16_t)(DUMP_JAVA_TAG(frame) - (uint16_t)m.code);
+		bci = (uint16_t)(JAVA_FRAME_TAG(frame) - (uint16_t)m.code);
 	if (rc == 0 && !m.native && (uint32_t)bci >= m.code_bytes)
 		return err_set(e, ENOENT, "the Method of frame 0x%" PRIx64 " is gone", frame);
 	rc = rc ?: java_method_place(v, &m, bci, &call->place, e);

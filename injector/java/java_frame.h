@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a frame of Java code that a walk has recorded (dump_format.h: DUMP_FRAME_JAVA) is called, read from outside
+ * What a frame of Java code that a walk has recorded (arch/java_frame.h: JAVA_FRAME) is called, read from outside
  * while the JVM runs. The walk has read nothing but words, so between it and this the JVM may have freed what they
  * point to and put something else there. A name is right only if that has not happened:
  *

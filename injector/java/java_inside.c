@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "java/java_inside.h"
 
+#include "arch/address_bits.h"
+#include "arch/java_frame.h"
+
+_Static_assert(JAVA_FRAME_END == 1ull << ADDRESS_BITS, "the addresses of programs can be recorded");
+
 #define CACHE_BYTES_MAX (4ull << 30)
 
 void java_inside_barrier(struct java_view *v, const struct java_code *code)
@@ -20,7 +25,7 @@ static int bounds_read(struct java_layout *l, struct java_view *v, struct err *e
 	for (uint32_t i = 0; i < v->heap_count; i++)
 		if (v->heaps[i].low < l->low || v->heaps[i].high > high)
 			return err_set(e, EINVAL, "a code heap is not in the code cache");
-	if (high - l->low > CACHE_BYTES_MAX)
+	if (high - l->low > CACHE_BYTES_MAX || high > JAVA_FRAME_END)
 		return err_set(e, EINVAL, "its code cache has no likely size");
 	l->bytes = high - l->low;
 	v->cache = l->low;

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "arch/java_frame.h"
+#include "arch/registers.h"
 #include "base/grow.h"
 
 #define STACK_BYTES_MAX (8ull << 30)
@@ -154,7 +156,7 @@ static int leave(struct walk *w, uint64_t link, uint64_t sp, struct err *e)
 	rc = rc ?: word(w, link + 8, &pc, e);
 	if (rc)
 		return rc;
-	w->pc = pc;
+	w->pc = code_address(pc);
 	w->sp = sp;
 	w->fp = fp;
 	return 0;
@@ -178,6 +180,8 @@ static int interpreted(struct walk *w, struct err *e)
 		return rc;
 	uint64_t index = bytecode - (constant + s->bytes.const_method);
 	frame.point.bci = bytecode && index < BYTECODE_MAX ? (int32_t)index : -1;
+	if (JAVA_SENDER_MAY_BE_BELOW && sender <= w->fp)
+		sender = w->fp + 16;
 	rc = give(w, &frame, e);
 	return rc ?: leave(w, w->fp, sender, e);
 }
@@ -228,7 +232,9 @@ static int begin(struct walk *w, const struct java_anchor *a, struct err *e)
 	w->pc = a->pc;
 	if (!on_stack(w, a->sp, 8) || a->sp - 8 < w->thread->stack)
 		return lost(w, "the anchor is not on the stack", e);
-	return a->pc ? 0 : word(w, a->sp - 8, &w->pc, e);
+	int rc = a->pc ? 0 : word(w, a->sp - 8, &w->pc, e);
+	w->pc = code_address(w->pc);
+	return rc;
 }
 
 /* Native code has called Java code here: on with what it had left, or the end. */

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "arch/java_frame.h"
+
 #define OFFSET_MAX 65536u      /* of a field in its structure */
 #define STRUCTURE_MAX 4096u    /* bytes of one of the structures whose size is needed */
 #define UNSIGNED5_WITHOUT_0 20 /* the first version */
@@ -92,7 +94,7 @@ static int from_tables(struct java_structures *s, const struct java_tables *t, s
 	if (rc == 0 && !(s->threads.bytes ? s->threads_length.bytes && s->threads_data.bytes
 	                                  : s->first_thread.bytes && s->thread_next.bytes))
 		rc = err_set(e, ENOEXEC, "its tables do not say where its threads are");
-	s->entry_wrapper = constant(t, "frame::entry_frame_call_wrapper_offset", NULL, -6);
+	s->entry_wrapper = constant(t, "frame::entry_frame_call_wrapper_offset", NULL, JAVA_ENTRY_WRAPPER);
 	s->has_lines = (uint32_t)constant(t, "ConstMethod::_has_linenumber_table",
 	                                  "ConstMethodFlags::_misc_has_linenumber_table", 1);
 	return rc;

@@ -3,8 +3,8 @@
  * Where HotSpot (JDK 11 to 25) has what a walk and the names of its frames need, taken from its own tables
  * (java_tables.h). What is not in the tables and was taken from its sources:
  *
- * - A frame of the interpreter has, from the frame pointer on, in words: saved frame pointer 0, return address 1, stack
- *   pointer of the caller -1, Method -3, address of the bytecode that runs -8.
+ * - A frame of the interpreter has, from the frame pointer on, in words: saved frame pointer 0, return address 1, and
+ *   below what arch/java_frame.h says.
  * - UNSIGNED5, the coding of numbers in scopes and line tables: from JDK 20 on no byte is 0.
  * - A scope begins with the offset of its caller's scope, the number of its Method and its bytecode index + 1.
  * - The tables of pcs and of what they lead to: nmethod::_scopes_pcs_offset is followed by the offset of its end.
@@ -17,10 +17,6 @@
 
 #define JAVA_OLDEST 11u
 #define JAVA_NEWEST 25u
-
-#define JAVA_SENDER_SP (-1) /* words of an interpreter's frame, see above */
-#define JAVA_METHOD (-3)
-#define JAVA_BYTECODE (-8)
 
 struct java_field {
 	uint64_t at;    /* offset; of a static field: its address */

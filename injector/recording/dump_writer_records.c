@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "arch/java_frame.h"
 #include "base/grow.h"
 #include "recording/dump_writer_internal.h"
 
@@ -162,7 +163,7 @@ int dump_writer_block_look(struct dump_writer *w, const struct dump_block_look *
 void dump_writer_java(struct dump_writer *w, uint32_t version)
 {
 	w->own->java_version = w->shared->java_version = version;
-	w->own->features |= DUMP_FEATURE_JAVA;
+	w->own->features |= JAVA_FRAME_FEATURE;
 	w->shared->features = w->own->features;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/java_frame.h"
 #include "base/grow.h"
 #include "host/clocks.h"
 #include "java/java_unloads.h"
@@ -89,7 +90,7 @@ static void add_word(struct java_names *n, uint64_t frame)
 static void on_stack(void *arg, const uint64_t *frames, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
-		if (DUMP_FRAME_IS_JAVA(frames[i]))
+		if (frames[i] & JAVA_FRAME_MARK)
 			add_word(arg, frames[i]);
 }
 
@@ -163,7 +164,7 @@ static void keep_method(struct poll *p, uint64_t method, uint32_t id)
  */
 static bool known_before(const struct poll *p, const struct java_word *word, const struct java_known *known)
 {
-	const bool of_age = (word->frame & DUMP_JAVA_AGE_MAX) == p->w->own->java_age && word->poll > p->n->age_poll;
+	const bool of_age = JAVA_FRAME_AGE(word->frame) == p->w->own->java_age && word->poll > p->n->age_poll;
 
 	return known->since + 1 < word->poll || (of_age && known->since <= p->n->age_poll);
 }
@@ -375,7 +376,7 @@ static void change_age(struct poll *p)
 {
 	const uint64_t age = p->w->own->java_age;
 
-	dump_writer_java_age(p->w, age % DUMP_JAVA_AGE_MAX + 1); /* never 0 again, of which the first ones are */
+	dump_writer_java_age(p->w, age % JAVA_FRAME_AGE_MAX + 1); /* never 0 again, of which the first ones are */
 	p->n->age_poll = p->n->polls;
 }
 

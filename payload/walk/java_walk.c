@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "walk/java_walk.h"
 
-#include "dump_format.h"
+#include "arch/java_frame.h"
 
 #define HOPS_MAX 1024u /* of a segmap: a block of 2 MB takes 65 */
 /* Of the interpreter's frame, from the frame pointer on. */
-#define SENDER (-8)
-#define METHOD (-24)
-#define BYTECODE (-64)
+#define SENDER (8 * JAVA_SENDER_SP)
+#define METHOD (8 * JAVA_METHOD)
+#define BYTECODE (8 * JAVA_BYTECODE)
 
 /* Memory of HotSpot, or of the stack, that no C object of ours covers. */
 #define READS __attribute__((no_sanitize("address", "thread", "undefined")))
@@ -73,10 +73,10 @@ static uint64_t interpreted_frame(uint64_t pc, uint64_t start, uint64_t end, uin
 	if (!covers(start, end, fp + (uint64_t)BYTECODE, (uint64_t)(METHOD + 8 - BYTECODE)))
 		return pc;
 	method = word_at(fp + (uint64_t)METHOD);
-	if (!method || (method & DUMP_JAVA_AGE_MAX) || method >= DUMP_FRAME_JAVA)
+	if (!method || (method & 7) || method >= JAVA_FRAME_END)
 		return pc;
-	method |= __atomic_load_n(&payload.dump->java_age, __ATOMIC_RELAXED) & DUMP_JAVA_AGE_MAX;
-	return DUMP_JAVA_FRAME(method, word_at(fp + (uint64_t)BYTECODE));
+	method = JAVA_FRAME_AGED(method, __atomic_load_n(&payload.dump->java_age, __ATOMIC_RELAXED));
+	return JAVA_FRAME(method, word_at(fp + (uint64_t)BYTECODE));
 }
 
 static bool step_interpreted(uint64_t pc, uint64_t start, uint64_t end, uint64_t fp, struct java_step *step)
@@ -84,6 +84,8 @@ static bool step_interpreted(uint64_t pc, uint64_t start, uint64_t end, uint64_t
 	if (!covers(start, end, fp + (uint64_t)SENDER, 24))
 		return false;
 	step->sp = word_at(fp + (uint64_t)SENDER);
+	if (JAVA_SENDER_MAY_BE_BELOW && step->sp <= fp)
+		step->sp = fp + 16;
 	step->frame = interpreted_frame(pc, start, end, fp);
 	step->link = fp;
 	return !(step->sp & 7) && step->sp > start && step->sp <= end;
@@ -101,7 +103,7 @@ static uint64_t original_pc(const struct java_layout *l, uint64_t block, uint64_
 		if ((at & 7) || at >= frame - 16)
 			return pc;
 		kept = word_at(start + at);
-		return kept < DUMP_FRAME_JAVA ? kept : pc;
+		return kept < JAVA_FRAME_END ? kept : pc;
 	}
 	return pc;
 }
@@ -118,7 +120,7 @@ static bool step_compiled(uint64_t pc, uint64_t start, uint64_t end, struct java
 		return false;
 	step->sp = start + frame;
 	step->link = start + frame - 16;
-	step->frame = DUMP_JAVA_FRAME(original_pc(l, block, pc, start, frame), int_at(block + l->compile_id));
+	step->frame = JAVA_FRAME(original_pc(l, block, pc, start, frame), int_at(block + l->compile_id));
 	return true;
 }
 

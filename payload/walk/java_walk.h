@@ -16,6 +16,8 @@
  *   like that of any other. Of code that the thread has a frame of, neither changes: the code is not freed while a
  *   frame is in it, also when it is deoptimised or its class unloaded, and headers are only written as blocks are made
  *   and freed. So bytes of a block in use always lead to its header.
+ * - Where loads may come out of their order (aarch64) a byte that is read early, of a page that `high` says is there by
+ *   now, faults at worst as the kernel has not yet shown the page to this processor: it looks, and has it read again.
  * - Words of the stack are read where walk_covers() of unwind_step.c lets a step by frame pointer read: on a known
  *   stack above the present frame, or in a page that is certain. A size or a sender that leads further ends the walk.
  *

@@ -155,7 +155,7 @@ static __attribute__((noinline)) enum step step_by_java(struct walk *w)
 	w->at.sp = step.sp;
 	w->at.room = (w->stack_end - step.sp) / 8;
 	w->at.fp = step_word(step.link);
-	w->at.pc = step_word(step.link + 8);
+	w->at.pc = arch_code_address(step_word(step.link + 8));
 	return w->at.pc ? STEP_ON : STEP_END;
 }
 

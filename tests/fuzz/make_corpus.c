@@ -225,6 +225,8 @@ int main(int argc, char **argv)
 
 	dump_builder_hotspot(&b);
 	save(&b, argv[1], "hotspot");
+	dump_builder_hotspot_63(&b);
+	save(&b, argv[1], "hotspot_63");
 	dump_builder_done(&b);
 
 	dump_builder_init(&b, 1, 8, 8, 0);

@@ -15,7 +15,8 @@ from python_dump import PythonDump, STACK, STACK_BYTES
 TARGETS = pathlib.Path(__file__).resolve().parents[1] / "targets" / "languages"
 SOURCES = ("JavaWalks.java", "JavaLines.java", "Walk0000.java")
 JAVA, METHOD, CALLS, STUB = 11, 1, 2, 1  # region; kinds of records; flag of a method
-FRAME_JAVA, CUT = 1 << 47, 1 | 2
+MARKS = ((1 << 1, 1 << 47), (1 << 3, 1 << 63))  # bits of header.features, and of frames of Java code then
+CUT = 1 | 2
 DEOPTIMISED_EACH_MS = 15
 MADE_UP = re.compile(r"\.\d+(?=\.[^.]*$)")  # before JDK 15 JVMTI adds a hash to the name of an anonymous class, which is in no Symbol
 WHITE_BOX = ("-XX:+UnlockDiagnosticVMOptions", "-XX:+WhiteBoxAPI")
@@ -26,6 +27,8 @@ class JavaDump(PythonDump):
 
     def __init__(self, path):
         super().__init__(path)
+        features, = struct.unpack_from("<Q", self.data, 16)
+        self.mark = next((mark for feature, mark in MARKS if features & feature), 0)
         self.methods, self.calls = {}, {}
         for offset, size, _ in self.regions(JAVA):
             self.read_java(offset, size)
@@ -52,7 +55,7 @@ class JavaDump(PythonDump):
     def frames(self, words):
         """(name, line) of each Java frame, None for one without a name. HotSpot's own code is none."""
         for word in words:
-            if not word & FRAME_JAVA:
+            if not word & self.mark:
                 continue
             calls = self.calls.get(word)
             if calls is None:

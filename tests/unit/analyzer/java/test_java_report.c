@@ -33,13 +33,13 @@ static const struct report_row *row_of(const struct report *r, const char *stack
 
 #define OWN "com.shop:Frames.decode:31 < com.shop:Handler.h\xc3\xa9\x1b[1m:88 < (no package):Main.main:7"
 
-static void test_hotspot_and_what_is_internal_are_left_out(void **state)
+static void leaves_out_hotspot(void (*build)(struct dump_builder *b))
 {
 	struct dump_builder b;
 	struct report r;
 
-	(void)state;
-	make_hotspot(&b, &r, (struct report_options){ .symbols = false });
+	build(&b);
+	make(&r, &b, (struct report_options){ .symbols = false });
 	/* The entry that Java has called stays. */
 	row_of(&r,
 	       "libjvm.so::0 < java.nio:DirectByteBuffer.<init>:125 < java.nio:ByteBuffer.allocateDirect:332 < " OWN);
@@ -55,6 +55,13 @@ static void test_hotspot_and_what_is_internal_are_left_out(void **state)
 	assert_int_equal(r.java.complete, 20);
 	report_done(&r);
 	dump_builder_done(&b);
+}
+
+static void test_hotspot_and_what_is_internal_are_left_out(void **state)
+{
+	(void)state;
+	leaves_out_hotspot(dump_builder_hotspot);
+	leaves_out_hotspot(dump_builder_hotspot_63);
 }
 
 static void test_native_frames_are_shown_on_demand(void **state)
@@ -74,21 +81,27 @@ static void test_native_frames_are_shown_on_demand(void **state)
 	dump_builder_done(&b);
 }
 
-/* Machines whose programs have higher addresses record no Java frames. */
-static void test_bit_47_is_of_the_address_without_the_feature(void **state)
+static void marks_nothing(void (*build)(struct dump_builder *b), uint64_t features)
 {
 	struct dump_builder b;
 	struct report r;
 
-	(void)state;
-	dump_builder_hotspot(&b);
-	dump_builder_header(&b)->features &= ~DUMP_FEATURE_JAVA;
+	build(&b);
+	dump_builder_header(&b)->features = features;
 	make(&r, &b, (struct report_options){ .symbols = false });
 	assert_int_equal(r.java.samples, 0);
 	for (size_t i = 0; i < r.rows.count; i++)
 		assert_null(strstr(stack_of(&r, &r.rows.list[i]), "(Java)"));
 	report_done(&r);
 	dump_builder_done(&b);
+}
+
+/* They are bits of the address, or of a module's id. */
+static void test_bits_47_and_63_mark_nothing_without_their_feature(void **state)
+{
+	(void)state;
+	marks_nothing(dump_builder_hotspot, 0);
+	marks_nothing(dump_builder_hotspot_63, 0);
 }
 
 static void test_names_that_are_damaged_are_none(void **state)
@@ -302,7 +315,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_hotspot_and_what_is_internal_are_left_out),
 		cmocka_unit_test(test_native_frames_are_shown_on_demand),
-		cmocka_unit_test(test_bit_47_is_of_the_address_without_the_feature),
+		cmocka_unit_test(test_bits_47_and_63_mark_nothing_without_their_feature),
 		cmocka_unit_test(test_names_that_are_damaged_are_none),
 		cmocka_unit_test(test_json_says_the_language),
 		cmocka_unit_test(test_interpreted_frames_that_nobody_looks_after_have_no_names),

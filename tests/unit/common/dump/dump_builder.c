@@ -515,41 +515,48 @@ void dump_builder_snake(struct dump_builder *b)
 	dump_builder_thread(b, 812, "python3");
 }
 
-#define JVM(address) DUMP_FRAME(1, 0x7f1000000000 + (address))
-#define LIBC(address) DUMP_FRAME(3, 0x7f2000000000 + (address))
-#define COMPILED(n, id) DUMP_JAVA_FRAME(0x7fff80000000 + 0x1000 * (n), id)
-#define INTERPRETED(n, bcp) DUMP_JAVA_FRAME(0x7e0000000000 + 0x80 * (n), bcp)
+#define NATIVE(module, address) DUMP_FRAME(module, high | (address))
+#define JVM(address) NATIVE(1, 0x7f1000000000 + (address))
+#define LIBC(address) NATIVE(3, 0x7f2000000000 + (address))
+#define JAVA(address, tag) (high ? DUMP_JAVA_FRAME_63(high | (address), tag) : DUMP_JAVA_FRAME_47(address, tag))
+#define COMPILED(n, id) JAVA(0x7fff80000000 + 0x1000 * (n), id)
+#define INTERPRETED(n, bcp) JAVA(0x7e0000000000 + 0x80 * (n), bcp)
 
 /* A direct buffer; Deflater's native code; a stub of HotSpot, methods of it that are internal, and some without name.
- */
-void dump_builder_hotspot(struct dump_builder *b)
+ * high: 0, or bit 47, which all addresses have. */
+static void make_hotspot(struct dump_builder *b, uint64_t high)
 {
 	static const unsigned char id[20] = { 0x41, 1, 2 };
 	static const struct dump_java_call buffer[] = { { 1, 0 }, { 2, 125 }, { 3, 332 } };
 	static const struct dump_java_call own[] = { { 4, 31 }, { 5, 88 } }, main[] = { { 6, 7 } },
 					   deflater[] = { { 7, 0 } }, stub[] = { { 8, 0 } }, lambda[] = { { 9, 0 } };
-	const uint64_t direct[] = { JVM(0x100),     JVM(0x200), COMPILED(1, 41),        COMPILED(2, 42),
-		                    0x7fff80000010, JVM(0x300), INTERPRETED(1, 0xfffe), JVM(0x300),
+	const uint64_t direct[] = { JVM(0x100),
+		                    JVM(0x200),
+		                    COMPILED(1, 41),
+		                    COMPILED(2, 42),
+		                    NATIVE(0, 0x7fff80000010),
+		                    JVM(0x300),
+		                    INTERPRETED(1, 0xfffe),
+		                    JVM(0x300),
 		                    LIBC(0x100) };
-	const uint64_t deflate[] = {
-		DUMP_FRAME(2, 0x7f1800000100), COMPILED(3, 43), COMPILED(6, 0), COMPILED(5, 45), COMPILED(2, 42),
-		INTERPRETED(1, 0xfffe),        JVM(0x300),      LIBC(0x100)
-	};
+	const uint64_t deflate[] = { NATIVE(2, 0x7f1800000100), COMPILED(3, 43),        COMPILED(6, 0), COMPILED(5, 45),
+		                     COMPILED(2, 42),           INTERPRETED(1, 0xfffe), JVM(0x300),     LIBC(0x100) };
 	const uint64_t gone[] = { JVM(0x200), COMPILED(2, 43), INTERPRETED(2, 8), INTERPRETED(1, 0xfffe) };
 
 	dump_builder_init(b, 65536, 64, 16, 2);
-	dump_builder_header(b)->features |= DUMP_FEATURE_JAVA;
+	dump_builder_header(b)->features |= high ? DUMP_FEATURE_JAVA_63 : DUMP_FEATURE_JAVA;
 	dump_builder_header(b)->java_version = 17;
 	const uint32_t s = dump_builder_stack(b, direct, 9, 0), t = dump_builder_stack(b, deflate, 8, 0),
 		       u = dump_builder_stack(b, gone, 4, DUMP_STACK_TRUNCATED);
 	for (int i = 0; i < 20; i++)
 		dump_builder_sample(b, i % 5 ? s : t, 8192, 65536, i % 4 != 0);
 	dump_builder_sample(b, u, 600, 65536, 1);
-	dump_builder_module(b, 1, 0x7f1000000000, 0x7f1000000000, 0x7f1000010000, "/usr/lib/jvm/lib/server/libjvm.so",
-	                    id, sizeof id, 0);
-	dump_builder_module(b, 2, 0x7f1800000000, 0x7f1800000000, 0x7f1800010000, "/usr/lib/jvm/lib/libzip.so", NULL, 0,
-	                    0);
-	dump_builder_module(b, 3, 0x7f2000000000, 0x7f2000000000, 0x7f2000010000, "/usr/lib/libc.so.6", NULL, 0, 0);
+	dump_builder_module(b, 1, high | 0x7f1000000000, high | 0x7f1000000000, high | 0x7f1000010000,
+	                    "/usr/lib/jvm/lib/server/libjvm.so", id, sizeof id, 0);
+	dump_builder_module(b, 2, high | 0x7f1800000000, high | 0x7f1800000000, high | 0x7f1800010000,
+	                    "/usr/lib/jvm/lib/libzip.so", NULL, 0, 0);
+	dump_builder_module(b, 3, high | 0x7f2000000000, high | 0x7f2000000000, high | 0x7f2000010000,
+	                    "/usr/lib/libc.so.6", NULL, 0, 0);
 	dump_builder_thread(b, 812, "main");
 	dump_builder_java_method(b, 1, 0, "jdk.internal.misc.Unsafe.allocateMemory", "Unsafe.java");
 	dump_builder_java_method(b, 2, 0, "java.nio.DirectByteBuffer.<init>", "DirectByteBuffer.java");
@@ -567,4 +574,14 @@ void dump_builder_hotspot(struct dump_builder *b)
 	dump_builder_java_calls(b, COMPILED(6, 0), stub, 1);
 	dump_builder_java_calls(b, COMPILED(5, 45), lambda, 1);
 	dump_builder_java_calls(b, INTERPRETED(2, 8), main, 1)->gone = 1;
+}
+
+void dump_builder_hotspot(struct dump_builder *b)
+{
+	make_hotspot(b, 0);
+}
+
+void dump_builder_hotspot_63(struct dump_builder *b)
+{
+	make_hotspot(b, 1ull << 47);
 }

@@ -81,5 +81,7 @@ int dump_builder_write(const struct dump_builder *b, const char *path);
 void dump_builder_sampler(struct dump_builder *b);
 void dump_builder_snake(struct dump_builder *b);
 void dump_builder_hotspot(struct dump_builder *b);
+/* The same with addresses of 48 bits (DUMP_FEATURE_JAVA_63). */
+void dump_builder_hotspot_63(struct dump_builder *b);
 #define DUMP_BUILDER_EVALUATOR 0x500000u
 #define DUMP_BUILDER_EVALUATOR_BYTES 0x10000u

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is read from code of aarch64: stubs of the PLT, references to GOT entries, rules, the ends of functions. */
+/* What is read from code of aarch64: stubs of the PLT, references to GOT entries, rules, the ends of functions, frames
+ * of compiled Java code. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 
 #include "arch/code.h"
 #include "arch/code_scan.h"
+#include "arch/compiled_frame.h"
 #include "arch/instruction.h"
 #include "arch/rule_encode.h"
 #include "unwind/switch_rows.h"
@@ -209,6 +211,29 @@ static void test_flow(void **state)
 	assert_false(instruction_read(&in, (const uint8_t *)&pad, sizeof pad, CODE + 2));
 }
 
+static bool makes(uint64_t frame, uint32_t first, uint32_t second)
+{
+	const uint32_t words[] = { NOP, first, second, RET };
+
+	return compiled_frame_made((const uint8_t *)words, sizeof words, frame);
+}
+
+static void test_frames_of_compiled_code(void **state)
+{
+	(void)state;
+	assert_true(makes(64, 0xd10103ff, NOP));          /* sub sp, sp, #64 */
+	assert_true(makes(64, NOP, 0xa9037bfd));          /* stp x29, x30, [sp, #48] */
+	assert_true(makes(528, 0xa9bf7bfd, 0xd10803ff));  /* …, [sp, #-16]!; sub sp, sp, #512 */
+	assert_true(makes(4112, 0xa9bf7bfd, 0xd14007ff)); /* …; sub sp, sp, #1, lsl #12 */
+	assert_true(makes(4672, 0x52824608, 0xcb2863ff)); /* mov w8, #4656; sub sp, sp, x8 */
+	assert_true(makes(4672, 0xd2824608, 0xcb2863ff)); /* mov x8, #4656; … */
+	assert_false(makes(48, 0xd10103ff, 0xa9037bfd));
+	assert_false(makes(96, 0xd10103ff, 0xa9037bfd));
+	assert_false(makes(16, 0xa9bf7bfd, 0xd10003ff));
+	assert_false(makes(64, 0x910103ff, 0xd10103e9));   /* add sp, sp, #64; sub x9, sp, #64 */
+	assert_false(makes(4672, 0x52824609, 0xcb2863ff)); /* mov w9, … */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -220,6 +245,7 @@ int main(void)
 		cmocka_unit_test(test_rules),
 		cmocka_unit_test(test_stack_switches),
 		cmocka_unit_test(test_flow),
+		cmocka_unit_test(test_frames_of_compiled_code),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fixture.h"
-#include "dump_format.h"
+#include "arch/java_frame.h"
 #include "java/java_frame.h"
 #include "java_fake.h"
 
@@ -110,7 +110,7 @@ static int read_frame(struct java_called *list, uint32_t *count)
 	struct java_view v = compiled_view();
 	struct err e;
 
-	return java_frame_read(&v, DUMP_JAVA_FRAME(java_fake_at(heap.code + PC), COMPILE_ID), list, count, &e);
+	return java_frame_read(&v, JAVA_FRAME(java_fake_at(heap.code + PC), COMPILE_ID), list, count, &e);
 }
 
 static void test_java_frame_read_names_what_is_inlined(void **state)

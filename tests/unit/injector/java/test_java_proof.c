@@ -3,9 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "fixture.h"
-#include "dump_format.h"
+#include "arch/java_frame.h"
 #include "java/java_frame.h"
 #include "java/java_proof.h"
 #include "java/java_unloads.h"
@@ -21,7 +22,7 @@ static struct view view;
 static int open_jvm(void **state)
 {
 	(void)state;
-	if (!JAVA[0] || !JCMD[0])
+	if (access(JAVA, X_OK) || access(JCMD, X_OK)) /* also where it was compiled elsewhere */
 		return 0;
 	victim_start(&victim, JAVA, JAVA_STACKS, HIDDEN);
 	view_open(&view, victim.pid, false);
@@ -277,7 +278,7 @@ static uint64_t interpreted(struct java_view *v, const struct java_point *point)
 	struct err e;
 
 	assert_int_equal(java_method_read(v, point->method, point->bci, &m, &e), 0);
-	return DUMP_JAVA_FRAME(m.address, m.code + (uint64_t)(point->bci < 0 ? 0 : point->bci));
+	return JAVA_FRAME(m.address, m.code + (uint64_t)(point->bci < 0 ? 0 : point->bci));
 }
 
 /* Each call at a pc of compiled code, and the same bytecodes as the interpreter has them. */
@@ -290,7 +291,7 @@ static void check_frame(struct java_view *v, const struct java_code *code, uint6
 
 	assert_int_equal(java_points_read(v, code, pc, points, &count, &e), 0);
 	const uint64_t id = id_of(v, code);
-	if (java_frame_read(v, DUMP_JAVA_FRAME(pc, id), list, &frames, &e) == -ENOENT)
+	if (java_frame_read(v, JAVA_FRAME(pc, id), list, &frames, &e) == -ENOENT)
 		return; /* it has just been thrown away */
 	assert_int_equal(frames, count ? count : 1);
 	for (uint32_t i = 0; i < count; i++) {
@@ -300,8 +301,8 @@ static void check_frame(struct java_view *v, const struct java_code *code, uint6
 		assert_string_equal(alone[0].place.file, list[i].place.file);
 		assert_int_equal(alone[0].place.line, list[i].place.line);
 	}
-	assert_int_equal(java_frame_read(v, DUMP_JAVA_FRAME(pc, id + 1), list, &frames, &e), -ENOENT);
-	assert_int_equal(java_frame_read(v, DUMP_JAVA_FRAME(code->address, id), list, &frames, &e), -ENOENT);
+	assert_int_equal(java_frame_read(v, JAVA_FRAME(pc, id + 1), list, &frames, &e), -ENOENT);
+	assert_int_equal(java_frame_read(v, JAVA_FRAME(code->address, id), list, &frames, &e), -ENOENT);
 }
 
 static void test_java_frame_has_the_name_of_its_code_only(void **state)
@@ -353,16 +354,16 @@ static void test_java_frame_of_no_method_has_no_name(void **state)
 				0);
 	}
 	assert_int_equal(java_method_read(&p.view, method, 0, &m, &e), 0);
-	assert_int_equal(java_frame_read(&p.view, DUMP_JAVA_FRAME(method, m.code), list, &count, &e), 0);
-	assert_int_equal(java_frame_read(&p.view, DUMP_JAVA_FRAME(method, m.code + m.code_bytes), list, &count, &e),
+	assert_int_equal(java_frame_read(&p.view, JAVA_FRAME(method, m.code), list, &count, &e), 0);
+	assert_int_equal(java_frame_read(&p.view, JAVA_FRAME(method, m.code + m.code_bytes), list, &count, &e),
 	                 m.native ? 0 : -ENOENT);
-	assert_int_equal(java_frame_read(&p.view, DUMP_JAVA_FRAME(method, m.code - 1), list, &count, &e),
+	assert_int_equal(java_frame_read(&p.view, JAVA_FRAME(method, m.code - 1), list, &count, &e),
 	                 m.native ? 0 : -ENOENT);
 	for (int i = -3; i <= 3; i++)
 		if (i)
-			assert_true(java_frame_read(&p.view, DUMP_JAVA_FRAME(method + (uint64_t)(8 * i), m.code), list,
+			assert_true(java_frame_read(&p.view, JAVA_FRAME(method + (uint64_t)(8 * i), m.code), list,
 			                            &count, &e) < 0);
-	assert_true(java_frame_read(&p.view, DUMP_JAVA_FRAME(8, 0), list, &count, &e) < 0);
+	assert_true(java_frame_read(&p.view, JAVA_FRAME(8, 0), list, &count, &e) < 0);
 	java_proof_done(&p);
 }
 

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "arch/java_frame.h"
 #include "java_fake.h"
 #include "recording/dump_writer_internal.h"
 #include "session/java_names.h"
@@ -67,7 +68,7 @@ static struct dump_region *region(enum dump_region_kind kind)
 static void record(uint32_t bytecode)
 {
 	const uint64_t method = java_fake_at(&fake.method), age = writer.shared->java_age;
-	const uint64_t frame = DUMP_JAVA_FRAME(method | age, java_fake_at(&fake.constant.code[bytecode]));
+	const uint64_t frame = JAVA_FRAME(JAVA_FRAME_AGED(method, age), java_fake_at(&fake.constant.code[bytecode]));
 	struct dump_region *stacks = region(DUMP_REGION_STACKS);
 	struct dump_arena *arena = dump_writer_at(&writer, stacks->offset);
 	const uint64_t at = stacks->offset + sizeof *arena + arena->used;
@@ -113,11 +114,11 @@ static void test_java_names_believe_no_age_that_has_come_again(void **state)
 {
 	(void)state;
 	dump_writer_java_age(&writer, 1);
-	for (uint32_t i = 0; i <= DUMP_JAVA_AGE_MAX; i++)
+	for (uint32_t i = 0; i <= JAVA_FRAME_AGE_MAX; i++)
 		record(i);
 	unloaded = 1;
 	step = JAVA_POLL_NS / 4 * 3;
-	for (uint32_t left = DUMP_JAVA_AGE_MAX; left > 0; left--) {
+	for (uint32_t left = JAVA_FRAME_AGE_MAX; left > 0; left--) {
 		poll_once();
 		assert_int_equal(names->pending_count, left);
 	}
@@ -125,7 +126,7 @@ static void test_java_names_believe_no_age_that_has_come_again(void **state)
 	poll_once();
 	assert_int_equal(names->pending_count, 0);
 	assert_int_equal(names->named, 0);
-	assert_int_equal(names->gone, DUMP_JAVA_AGE_MAX + 1);
+	assert_int_equal(names->gone, JAVA_FRAME_AGE_MAX + 1);
 }
 
 /* memattach is held up; the one poll that it then has finds the process, but does not get to look, before that ends. */
