@@ -3,9 +3,9 @@
  * Reading machine code without disassembling it: where does a module refer to its own GOT entries?
  *
  * A GOT entry that is only called and jumped through gives its value to nobody, so after detach no copy of our
- * trampoline can be left. Each byte position of the executable segments is taken for a RIP-relative displacement; a
- * real reference cannot be missed by losing the instruction boundaries, and a chance match only makes the
- * answer more careful ("may escape").
+ * trampoline can be left. Each byte position of the executable segments is taken for a RIP-relative displacement, if
+ * the byte before it is one that such an operand has there; a real reference cannot be missed by losing the instruction
+ * boundaries, and a chance match only makes the answer more careful ("may escape").
  *
  * Why no register and no word of memory can then hold an address that is jumped to later:
  *

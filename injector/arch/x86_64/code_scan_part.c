@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An instruction addresses a GOT entry as disp32(%rip): GOT entry = address of disp32 + disp32 + (4 + size of an
- * immediate after it). All GOT entries of a module lie in a narrow range, so nearly every position is dismissed by
- * one subtraction and comparison of 32-bit words, done for 16 positions at a time; only candidates are looked
- * up.
+ * immediate after it). Right before the disp32 is the ModRM of the instruction, in each of its encodings, and says so
+ * (mod 0, r/m 5): other bytes are no reference, whatever they would lead to. All GOT entries of a module lie in a
+ * narrow range, so nearly every position is dismissed by one subtraction and comparison of 32-bit words, done for 16
+ * positions at a time; only candidates are looked up.
  *
  * In a program at a fixed address below 2 GiB a GOT entry could also be named by an absolute disp32 or imm32: that
  * counts as "other".
@@ -47,6 +48,12 @@ static size_t stub_begin(const uint8_t *code, size_t at)
 	return at;
 }
 
+/* Whether code[at] may be what it is relative to: at the beginning of the code nothing is known of what is before. */
+static bool follows_modrm(const uint8_t *code, size_t at)
+{
+	return !at || (code[at - 1] & 0xc7) == 0x05;
+}
+
 /* code[at] is a displacement that leads to GOT entry if bytes_behind follow it in its instruction. */
 static int note_reference(struct code_scan *scan, const uint8_t *code, size_t at, uint64_t address, size_t entry,
                           unsigned bytes_behind, struct err *e)
@@ -74,6 +81,8 @@ static int examine(struct code_scan *scan, const uint8_t *code, size_t at, uint6
 	int r = 0;
 
 	scan->looked_up++;
+	if (!follows_modrm(code, at))
+		return 0;
 	for (size_t i = 0; i < sizeof after / sizeof after[0] && !r; i++) {
 		size_t entry = code_scan_index(scan, next + after[i] + (uint64_t)(int64_t)displacement);
 		if (entry != SIZE_MAX)

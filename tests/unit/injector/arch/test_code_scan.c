@@ -71,6 +71,25 @@ static void test_code_scan_classifies(void **state)
 	}
 }
 
+/* Where no ModRM comes before, bytes that would lead to the entry are something else: here of jne and call. */
+static void test_code_scan_asks_for_the_operand(void **state)
+{
+	struct sheet s;
+
+	(void)state;
+	for (unsigned before = 0; before < 256; before++) {
+		const char code[] = { '\x0f', '\x85', (char)before };
+
+		sheet_begin(&s);
+		put(&s, 20, "\xff\x25", 2, ENTRY_A, 0);
+		put(&s, 60, code, 3, ENTRY_A, 2);
+		scan(&s);
+		assert_int_equal(s.entries[0].others, (before & 0xc7) == 5);
+		assert_int_equal(code_entry_call_only(&s.entries[0]), (before & 0xc7) != 5);
+		free(s.scan.stubs);
+	}
+}
+
 static void test_code_scan_knows_immediates(void **state)
 {
 	static const unsigned behind[] = { 1, 2, 4 };
@@ -181,28 +200,30 @@ static void test_code_scan_absolute_references(void **state)
 static void test_code_scan_agrees_with_plain_search(void **state)
 {
 	static uint8_t code[200000];
-	struct code_entry entries[64];
-	struct code_scan scan_ = { .entries = entries, .entry_count = 64 };
+	struct code_entry entries[256];
+	struct code_scan scan_ = { .entries = entries, .entry_count = 256 };
 	struct err e;
 	unsigned expected = 0, found = 0;
 
 	(void)state;
 	srand(1);
 	for (size_t i = 0; i < sizeof code; i++)
-		code[i] = i % 4 == 2 ? (uint8_t)(rand() % 4) : i % 4 == 3 ? 0 : (uint8_t)rand();
-	for (size_t i = 0; i < 64; i++)
-		entries[i] = (struct code_entry){ .address = CODE + 0x20000 + i * 0x400 };
+		code[i] = i % 4 == 2 ? (uint8_t)(rand() % 4) : i % 4 == 3 ? (uint8_t)(rand() % 2 * 5) : (uint8_t)rand();
+	for (size_t i = 0; i < 256; i++)
+		entries[i] = (struct code_entry){ .address = CODE + 0x20000 + i * 0x100 };
 	for (size_t at = 0; at + 4 <= sizeof code; at++) {
 		int32_t d;
 		memcpy(&d, code + at, 4);
+		if (at && (code[at - 1] & 0xc7) != 5)
+			continue;
 		for (unsigned k = 0; k < 4; k++) {
 			uint64_t to = CODE + at + 4 + (k == 3 ? 4 : k) + (uint64_t)(int64_t)d;
-			for (size_t i = 0; i < 64; i++)
+			for (size_t i = 0; i < 256; i++)
 				expected += entries[i].address == to;
 		}
 	}
 	assert_int_equal(code_scan_bytes(&scan_, code, sizeof code, CODE, &e), 0);
-	for (size_t i = 0; i < 64; i++)
+	for (size_t i = 0; i < 256; i++)
 		found += entries[i].calls + entries[i].jumps + entries[i].others;
 	assert_true(expected > 20);
 	assert_int_equal(found, expected);
@@ -213,6 +234,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_code_scan_classifies),
+		cmocka_unit_test(test_code_scan_asks_for_the_operand),
 		cmocka_unit_test(test_code_scan_knows_immediates),
 		cmocka_unit_test(test_code_scan_at_the_edges),
 		cmocka_unit_test(test_code_scan_stubs_have_prefixes),
