@@ -272,6 +272,12 @@ static uint64_t pages_of(uint64_t bytes)
 	return mapping_end(0, bytes);
 }
 
+/* Nothing goes or comes, of whatever mappings it is: what was mapped there is elsewhere. */
+static bool moves_only(const uint64_t *a)
+{
+	return a[1] && pages_of(a[2]) == pages_of(a[1]) && a[3] & REMAP_FIXED && !(a[3] & REMAP_DONTUNMAP);
+}
+
 /* What is behind the new end goes, whatever mappings it is of; nothing comes. */
 static bool shrinks_in_place(const uint64_t *a)
 {
@@ -329,13 +335,41 @@ static void put_part_back(struct taking *t, const struct away_part *part)
 		follow(part->mapping);
 }
 
-/* All of it has gone, or what the kernel says of each part, if that is known only by asking; else all is back. */
-static void end_away(struct taking *t, const struct moving *m, bool moved, bool ask)
+static bool has_gone(const struct away_part *part)
 {
+	return !part->mapping.plain && map_hook_ask(part->mapping.start) == -EFAULT;
+}
+
+static bool some_has_gone(const struct moving *m)
+{
+	for (uint32_t i = 0; i < m->away.count; i++)
+		if (has_gone(&m->away.parts[i]))
+			return true;
+	return false;
+}
+
+static void put_part_elsewhere(struct taking *t, const struct away_part *part, uint64_t distance)
+{
+	struct away_part there = *part;
+
+	there.record.address += distance;
+	there.mapping.start += distance;
+	there.mapping.end += distance;
+	put_part_back(t, &there);
+}
+
+/* All of it has gone, or what the kernel says of each part, if that is known only by asking; else all is back. */
+static void end_away(struct taking *t, const struct moving *m, bool moved)
+{
+	const uint64_t *a = t->call->arguments;
+
 	for (uint32_t i = 0; i < m->away.count; i++) {
 		const struct away_part *part = &m->away.parts[i];
+		bool gone = moved || (a[3] & REMAP_FIXED && has_gone(part));
 
-		if (moved || (ask && map_hook_ask(part->mapping.start) == -EFAULT))
+		if (gone && moves_only(a))
+			put_part_elsewhere(t, part, a[4] - a[0]);
+		else if (gone)
 			finish_part(&t->recorder, part);
 		else
 			put_part_back(t, part);
@@ -352,7 +386,7 @@ static void move_end(const struct hook_call *call, const struct moving *m, bool 
 
 	if (m->away.count || m->known) {
 		recorder_open(&t.recorder, call, clock_stamp());
-		end_away(&t, m, moved, call->arguments[3] & REMAP_FIXED);
+		end_away(&t, m, moved);
 		recorder_close(&t.recorder);
 	}
 	if (m->stays && moved)
@@ -370,15 +404,27 @@ static void take_if_gone(const struct hook_call *call, uint64_t start, uint64_t 
 		take(call, start, end - start, 0);
 }
 
-/* MREMAP_FIXED that fails may have unmapped what was at its destination before, and what the old range has more than
- * the new one; of several mappings it may have moved some (end_away()). */
-static void look_after_failure(const struct hook_call *call)
+/* MREMAP_FIXED that fails may have unmapped what was at its destination before; of several mappings it may have moved
+ * some, as end_away() will find. */
+static void look_at_destination(const struct hook_call *call, const struct moving *m, bool moved)
 {
 	const uint64_t *a = call->arguments;
 
 	if (!(a[3] & REMAP_FIXED) || !is_range(a[4], a[2]) || a[4] % PAGE_BYTES)
 		return;
-	take_if_gone(call, a[4], mapping_end(a[4], a[2]));
+	if (moves_only(a) && (moved || some_has_gone(m)))
+		take(call, a[4], a[2], 0);
+	else if (!moved)
+		take_if_gone(call, a[4], mapping_end(a[4], a[2]));
+}
+
+/* … and what the old range has more than the new one. */
+static void look_after_failure(const struct hook_call *call)
+{
+	const uint64_t *a = call->arguments;
+
+	if (!(a[3] & REMAP_FIXED))
+		return;
 	if (is_range(a[0], a[1]) && a[0] % PAGE_BYTES == 0 && !(a[3] & REMAP_DONTUNMAP))
 		take_if_gone(call, mapping_end(a[0], a[2]), mapping_end(a[0], a[1]));
 }
@@ -399,10 +445,11 @@ uint64_t map_hook_remap(struct hook_call *call)
 	if (moving.known)
 		call->file |= is_file(&moving.entry);
 	result = hook_original(call);
+	look_at_destination(call, &moving, result != MAP_FAILURE);
 	move_end(call, &moving, result != MAP_FAILURE);
 	if (result == MAP_FAILURE)
 		look_after_failure(call);
-	else if (!shrinks_in_place(a))
+	else if (!shrinks_in_place(a) && !(moves_only(a) && moving.away.count))
 		keep(call, result, a[2], rate, a[3] & REMAP_FIXED);
 	return result;
 }

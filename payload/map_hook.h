@@ -9,6 +9,8 @@
  * What goes is taken out before the original runs, since another thread may get the place before it returns; where
  * something is replaced (MAP_FIXED, MREMAP_FIXED), or grows in place, afterwards, because the place stays the caller's
  * and the call may fail. What mremap takes is put back if it fails, and then the kernel is asked what is still there.
+ * Several mappings that are moved as they are stay what they were; more than AWAY_MAX, or with gaps between, are one of
+ * the kind of the first.
  * Of a part that goes the record keeps what is left, as a part of what was sampled (DUMP_LIVE_PART).
  *
  * What nobody has seen made was there before the session: it is a file's if it was one when memattach looked

@@ -110,6 +110,42 @@ static void test_a_gap_is_no_answer(void **state)
 	assert_int_equal(size_at(AT(4)), 12 * PAGE);
 }
 
+/* Several mappings are moved as they are, and what was at the destination goes; or only one of them, and then it fails.
+ */
+static void test_several_mappings_move(void **state)
+{
+	struct dump_live_record before, after;
+
+	(void)state;
+	for (uint64_t some = 0; some < 2; some++) {
+		uint64_t at = AT(1000 * some), to = at + 100 * PAGE;
+
+		map(at, 4 * PAGE, ANONYMOUS);
+		map(at + 4 * PAGE, 5 * PAGE, MAP_SHARED);
+		map(to, 8 * PAGE, ANONYMOUS);
+		assert_true(fixture_live(&fixture, (void *)at, &before));
+		gone_from = at;
+		gone_to = at + 4 * PAGE;
+		if (some)
+			remap_fails(at, 8 * PAGE, to, 8 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED);
+		else
+			remap(at, 8 * PAGE, to, 8 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED);
+		assert_int_equal(size_at(at), UINT64_MAX);
+		assert_int_equal(size_at(at + 8 * PAGE), PAGE);
+		assert_true(fixture_live(&fixture, (void *)to, &after));
+		if (some) {
+			assert_int_equal(size_at(at + 4 * PAGE), 4 * PAGE);
+			continue; /* the kernel says that something is still there */
+		}
+		assert_int_equal(after.stamp, before.stamp);
+		assert_int_equal(size_at(to), 4 * PAGE);
+		assert_int_equal(size_at(to + 4 * PAGE), 4 * PAGE);
+		assert_true(!is_file(to) && is_file(to + 4 * PAGE) && is_file(at + 8 * PAGE));
+	}
+	assert_int_equal(fixture_live_count(&fixture), 3 + 3);
+	assert_int_equal(fixture_counter(&fixture, DUMP_COUNTER_frees_missed), 0);
+}
+
 /* What is left of several mappings is theirs. */
 static void test_shrinking_is_unmapping(void **state)
 {
@@ -212,6 +248,7 @@ int main(void)
 		EXACT(test_a_move_of_many_that_fails_changes_nothing),
 		EXACT(test_what_a_failure_unmaps_has_gone),
 		EXACT(test_a_gap_is_no_answer),
+		EXACT(test_several_mappings_move),
 		EXACT(test_shrinking_is_unmapping),
 		EXACT_IN_EACH_STATE(test_mremap_keeps_the_kind),
 		cmocka_unit_test_setup_teardown(test_files_of_before_the_session, open_rate, close_session),
