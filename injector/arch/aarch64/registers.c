@@ -214,7 +214,8 @@ bool registers_note(pid_t tid, const struct registers *regs, struct stub_data *d
 	data->stack_flags = STACK_FLAGS_INVALID; /* the kernel leaves the alternate stack as it is */
 	data->mask = data->old_signals;
 	memcpy(data->registers, regs->general.regs, sizeof data->registers);
-	if (regs->call == SYS_restart_syscall) {
+	/* It sleeps in that, or was about to: an earlier stop had been hidden so, and it had no processor since. */
+	if (registers_at_call(tid, regs) == SYS_restart_syscall) {
 		const uint64_t number = number_in_code(tid, regs->general.pc);
 		data->registers[CALL_REGISTER] = number ? number : SYS_restart_syscall;
 	}

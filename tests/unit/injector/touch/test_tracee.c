@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -458,6 +459,41 @@ static void test_the_context_of_interrupted_code_is_known(void **state)
 	assert_false(registers_follow_pc(zeros));
 }
 
+#ifdef __aarch64__
+/* A thread that is stopped again before it has gone on with the rest of its sleep: a return by rt_sigreturn makes the
+ * kernel forget that, so that the stub alone makes the whole call. */
+static void test_a_rest_that_was_not_begun_is_the_whole_call(void **state)
+{
+	const struct timespec long_time = { .tv_sec = 3600 };
+	struct blocked_call before = { .number = -1 };
+	struct registers regs, again;
+	struct stub_data data = { 0 };
+
+	(void)state;
+	pid_t pid = fork();
+	if (pid == 0)
+		_exit(nanosleep(&long_time, NULL));
+	while (before.number < 0)
+		registers_before_stop(&before, pid, pid);
+	assert_int_equal(ptrace(PTRACE_SEIZE, pid, 0, 0), 0);
+	assert_int_equal(ptrace(PTRACE_INTERRUPT, pid, 0, 0), 0);
+	assert_int_equal(waitpid(pid, NULL, __WALL), pid);
+	assert_true(registers_read(pid, &before, &regs));
+	assert_int_equal(registers_syscall(&regs), before.number);
+	again = registers_go_on(&regs, false);
+	assert_true(registers_write(pid, &again));
+	assert_int_equal(ptrace(PTRACE_INTERRUPT, pid, 0, 0), 0);
+	assert_int_equal(ptrace(PTRACE_CONT, pid, 0, 0), 0);
+	assert_int_equal(waitpid(pid, NULL, __WALL), pid);
+	before.number = -1;
+	assert_true(registers_read(pid, &before, &again));
+	assert_int_equal(registers_at_call(pid, &again), SYS_restart_syscall);
+	assert_true(registers_note(pid, &again, &data));
+	assert_int_equal(data.registers[8], registers_syscall(&regs));
+	end(pid);
+}
+#endif
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -472,6 +508,9 @@ int main(void)
 		cmocka_unit_test(test_seize_does_not_wait_for_an_execve_that_waits_for_us),
 		cmocka_unit_test(test_a_call_that_has_just_been_made_is_told),
 		cmocka_unit_test(test_the_context_of_interrupted_code_is_known),
+#ifdef __aarch64__
+		cmocka_unit_test(test_a_rest_that_was_not_begun_is_the_whole_call),
+#endif
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
