@@ -19,7 +19,7 @@ import tempfile
 import traceback
 
 PR_SET_CHILD_SUBREAPER = 36
-sys.dont_write_bytecode = True
+sys.dont_write_bytecode = not sys.pycache_prefix
 
 import harness  # noqa: E402
 from folders import FOLDERS  # noqa: E402

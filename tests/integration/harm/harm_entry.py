@@ -173,7 +173,7 @@ for short in ("thread_churn", "fork_storm", "cxx_exceptions", "vectors"):
     def cycles(context, name=short):
         """Attach and detach with entry hooks, again and again; the victim notices nothing."""
         victim = Victim(context, name)
-        for _ in range(10):
+        for _ in range(2 * context.cycles):
             cycle(context, victim.pid, *HOOKS, "-r", "4k")
             victim.check_alive()
         victim.rounds_go_on()

@@ -7,6 +7,7 @@ After each kill: the victim is alive, was not stopped, its masks, dispositions a
 import collections
 import contextlib
 import os
+import platform
 import random
 import re
 import shutil
@@ -17,14 +18,15 @@ import time
 
 from cases_java import BusyJava
 from cases_python import PROGRAM, pythons
-from harness import DEADLINE, Session, Victim, case, cycle, log, rootless, run_memattach
+from harness import DEADLINE, KILLS, Session, Victim, case, cycle, log, rootless, run_memattach
 from procfs import Failure, PATIENCE, Skip, describe
 from snapshot import Snapshot, State, check_same, code_apart, remains, settle
 from harm_redis import RedisUnderLoad
 
+POINTS = 20  # system calls at which one of the short cases kills, beside KILLS random moments
 EVERY = 25  # kills between two full comparisons
 SESSION = ("-q", "-d", "5ms", "--deadline", DEADLINE)
-BRK = 12  # x86-64
+BRK = {"x86_64": 12, "aarch64": 214}[platform.machine()]
 
 
 class Sufferer:
@@ -322,7 +324,7 @@ for short, ways in (("storm", ()), ("signals", GOT), ("poll", ()), ("epoll", GOT
     def killed(context, key=short, options=ways):
         """memattach is killed at some of its system calls and at random; the victim goes on as if nothing were."""
         context.options = options
-        share(context, key, 20, context.kills)
+        share(context, key, max(4, POINTS * context.kills // KILLS), context.kills)
     killed.__name__ = f"killed_{short}"
     case()(killed)
 

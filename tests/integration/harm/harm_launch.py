@@ -2,6 +2,7 @@
 """memattach -- COMMAND: the program is profiled from its main on, and is what it would be without us."""
 import contextlib
 import os
+import platform
 import pty
 import random
 import re
@@ -14,7 +15,7 @@ from harness import Lines, case, run_memattach
 from procfs import Failure, PATIENCE, Skip, read_text
 from reports import analyze, analyze_text, stacks_with, sum_of
 
-POLL = 7  # x86-64
+POLL = {"x86_64": 7, "aarch64": 73}[platform.machine()]  # of the C library's poll()
 
 NOBODY = 65534
 FAILED, NOT_EXECUTED, NOT_FOUND = 125, 126, 127

@@ -10,7 +10,7 @@ import threading
 import time
 
 from browser import CHROMIUM, Browser, Shown
-from harness import Session, Victim, case, check_receipt, free_port, log, run_session, wait_for_port
+from harness import AT_ANY_COST, Session, Victim, case, check_receipt, free_port, log, run_session, wait_for_port
 from procfs import Failure, PATIENCE, read_text, tasks_of
 from readme import check_readme
 from reports import analyze, analyze_text, functions_of, stacks_with, sum_of, truncated_share
@@ -58,7 +58,7 @@ def redis_under_load(context):
     benchmark = context.start([benchmark_path, "-p", str(port), "-t", "set,get", "-n", "100000000", "-r", "300000", "-d", "200",
                                "-P", "16", "-c", "20", "-q"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     time.sleep(0.5)
-    session = Session(context, server.pid, rate="64k")
+    session = Session(context, server.pid, *AT_ANY_COST, rate="64k")
     time.sleep(SESSION_SECONDS)
     session.sampled(200)
     assert benchmark.poll() is None, f"the benchmark ended: {benchmark.stdout.read()[-500:]}"
@@ -161,7 +161,7 @@ def nginx_under_load(context):
     try:
         time.sleep(0.3)
         before = Snapshot(worker)
-        session = Session(context, worker, rate="4k")
+        session = Session(context, worker, *AT_ANY_COST, rate="4k")
         session.sampled(50)
         receipt = session.stop()
         check_receipt(receipt, worker)
@@ -220,7 +220,7 @@ def python3_default(context):
 def python3_malloc(context):
     """The same with PYTHONMALLOC=malloc: every object is one allocation."""
     victim = Victim(context, [context.program("/usr/bin/python3"), "-c", PYTHON], environment={"PYTHONMALLOC": "malloc"})
-    session, _ = run_session(context, victim, samples=200, rate="64k")
+    session, _ = run_session(context, victim, *AT_ANY_COST, samples=200, rate="64k")
     report = analyze(context, session.dump)
     assert report["samples"]["taken"] > 100, report["samples"]
     check_stacks(report)

@@ -266,6 +266,8 @@ static VICTIM_FRAME void lose_single(unsigned count)
 
 static VICTIM_FRAME void keep_containers()
 {
+	// Else it frees arrays of pointers to its nodes as it grows, and blocks made of these end with such pointers.
+	table.reserve(20011);
 	for (int i = 0; i < 20000; i++) {
 		names[i * 7919 % 20011] = std::string(40, 'x');
 		table[i * 7919 % 20011] = std::make_unique<Kept<100>>();
