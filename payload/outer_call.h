@@ -25,8 +25,8 @@ static inline uint64_t outer_call_pass_on(const struct hook_call *call)
 	const uint64_t *a = call->arguments;
 	original_function original = (original_function)call->trampoline->original;
 
-	return HOOKS_KEEP && __builtin_expect(call->keeps, 0) ? hook_call_keeping(call)
-	                                                      : original(a[0], a[1], a[2], a[3], a[4], a[5]);
+	return __builtin_expect(call->keeps, 0) ? hook_call_keeping(call)
+	                                        : original(a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
 /* The same for a function that passes on, with a note of it. */

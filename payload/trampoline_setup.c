@@ -15,13 +15,8 @@
 extern const uint8_t trampoline_code[TRAMPOLINES_CODE_BYTES] HIDDEN;
 extern const int32_t hook_offsets[HOOK_COUNT] HIDDEN;
 extern const int32_t hook_outer_offsets[HOOK_COUNT] HIDDEN;
-#if HOOKS_KEEP
 extern const int32_t hook_keep_offsets[HOOK_COUNT] HIDDEN;
 extern const int32_t hook_outer_keep_offsets[HOOK_COUNT] HIDDEN;
-#else
-#define hook_keep_offsets hook_offsets
-#define hook_outer_keep_offsets hook_outer_offsets
-#endif
 extern const Elf64_Ehdr __ehdr_start HIDDEN; /* from the linker: the start of the image */
 
 /* How far below the image. Sanitizers, the heaps of Java and the mappings of most programs are elsewhere. */
@@ -150,7 +145,6 @@ int64_t trampoline_setup_fill(const struct control_trampoline *wanted, uint32_t 
 		return -EINVAL;
 	for (uint32_t i = session.trampoline_count; i < count; i++) {
 		if (wanted[i].hook >= HOOK_COUNT || !wanted[i].original ||
-		    (wanted[i].flags & TRAMPOLINE_KEEPS && !HOOKS_KEEP) ||
 		    (wanted[i].flags & TRAMPOLINE_KEEPS && wanted[i].quiet))
 			return -EINVAL;
 	}

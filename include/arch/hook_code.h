@@ -7,11 +7,10 @@
  *   TRAMPOLINE_CODE_BYTES    of the code of one trampoline
  *   TRAMPOLINE_ALLOCATE, ... entrances, from the start of a trampoline's code
  *   TRAMPOLINE_BELOW         no entrance: for a detour that has subtracted, and is below 0
- *   HOOKS_KEEP               1: hooks can keep registers (TRAMPOLINE_KEEPS). Without, functions on whose registers
- *                            callers may rely are not hooked at their entries, and the next two are not there
  *   TRAMPOLINE_KEPT_FIRST, TRAMPOLINE_KEPT_SECOND
  *                            where the caller's values of the two registers are that a detour with TRAMPOLINE_KEEPS
- *                            uses, from the stack pointer as it is at the entry of the function
+ *                            uses, from the stack pointer as it is at the entry of the function; not there where a
+ *                            call may always change those that it uses
  *   DETOUR_BYTES             of one detour
  *   DETOUR_COPY, DETOUR_KEEPING_COPY, DETOUR_KEEPING_RESUME
  *                            in a detour: the copy of the displaced instructions, without and with TRAMPOLINE_KEEPS,

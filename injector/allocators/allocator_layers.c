@@ -8,12 +8,12 @@
 
 #include "allocators/allocator_internal.h"
 #include "allocators/function_body.h"
+#include "arch/code.h"
 #include "got/listed_hook.h"
 
 #define DEPTH_MAX 2u
 #define INSTRUCTIONS_MAX 4000u /* for one allocation function, with all that is followed */
 #define FOLLOW_BYTES_MAX (16u << 10)
-#define STUB_BYTES 16u
 #define FOLLOWED_MAX 64u
 
 /* Of one function, and of what it calls. Neither: it never returns. */
@@ -81,21 +81,15 @@ static uint64_t through_word(struct finder *f, const struct module_view *v, uint
 uint64_t allocator_layers_destination(struct finder *f, const struct module_view *v, const struct instruction *in)
 {
 	uint8_t stub[STUB_BYTES];
-	struct instruction at;
-	uint64_t to = in->target;
+	uint64_t to = in->target, word;
 
 	if (!in->has_target)
 		return in->has_memory ? through_word(f, v, in->memory) : 0;
 	if (finder_function(f, to) || !elf_module_holds(v->file.module, to, sizeof stub, PF_X) ||
-	    module_file_read(&v->file, to, stub, sizeof stub, ERR_IGNORED))
+	    module_file_read(&v->file, to, stub, sizeof stub, ERR_IGNORED) ||
+	    !code_stub_word(stub, sizeof stub, to, &word))
 		return to;
-	if (!instruction_read(&at, stub, sizeof stub, to))
-		return to;
-	unsigned skip = at.landing_pad ? at.bytes : 0;
-	if (!instruction_read(&at, stub + skip, sizeof stub - skip, to + skip) || at.flow != FLOW_JUMP ||
-	    !at.has_memory)
-		return to;
-	return through_word(f, v, at.memory);
+	return through_word(f, v, word);
 }
 
 static bool allocates(unsigned shape)

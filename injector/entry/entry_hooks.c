@@ -48,8 +48,6 @@ static bool throws_past_hook(const struct allocator_function *fn, const struct l
 /* Of the way that was found to hook it. */
 static const char *unsafe_way(const struct allocator_function *fn)
 {
-	if (!HOOKS_KEEP && !fn->uses_all)
-		return "its callers may rely on registers that hooks change on this machine";
 	return fn->entry.crosses_line ? "the jump would cross a cache line" : NULL;
 }
 

@@ -11,10 +11,8 @@
 
 #define FILTER_SHIFT 28
 
-#define HOOKS_KEEP 0
-
 #define DETOUR_BYTES 256
 #define DETOUR_COPY 48
-/* None keeps registers. */
-#define DETOUR_KEEPING_RESUME 0
-#define DETOUR_KEEPING_COPY 0
+/* The same: only x16 and x17 are used, which a call may always change. */
+#define DETOUR_KEEPING_RESUME 48
+#define DETOUR_KEEPING_COPY 48

@@ -9,7 +9,6 @@
 #define TRAMPOLINE_POOL_ALLOCATE 128
 #define TRAMPOLINE_POOL_RELEASE 192
 
-#define HOOKS_KEEP 1
 /* rax and r11. The hook uses the word below, and a push leaves all three alone. */
 #define TRAMPOLINE_KEPT_FIRST (-16)
 #define TRAMPOLINE_KEPT_SECOND (-24)

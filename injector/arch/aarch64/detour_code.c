@@ -2,7 +2,7 @@
 /*
  * Only x16 and x17 are used before the copy, and flags: what stands between caller and function may change these
  * (AAPCS64 6.1.1). What is not decided goes to trampoline.next as from the trampoline (payload/arch/aarch64/hooks.S).
- * Nothing keeps registers here (HOOKS_KEEP).
+ * Where registers are to be kept nothing is decided: the hook's first instructions do it (TRAMPOLINE_KEEPS).
  */
 #include "arch/detour_code.h"
 
@@ -14,6 +14,7 @@
 /* Behind the copy. */
 #define TO_OTHER 72u
 #define TO_BELOW 80u
+#define TO_NEXT 84u
 #define UNDO 96u
 #define NUMBERS 104u
 
@@ -85,11 +86,11 @@ static void put_undecided(uint8_t *code)
 {
 	struct writer w = { code, TO_OTHER };
 
-	put(&w, 0xd2800009);                         /* mov x9, #0 */
-	put_branch(&w, 0x14000000, TO_BELOW + 4, 0); /* b */
-	put(&w, 0xaa1003e9);                         /* TO_BELOW: mov x9, x16 */
-	put_number(&w, 17, NUMBER_DATA);
-	put(&w, 0xf9400230); /* ldr x16, [x17] */
+	put(&w, 0xd2800009);                    /* mov x9, #0 */
+	put_branch(&w, 0x14000000, TO_NEXT, 0); /* b */
+	put(&w, 0xaa1003e9);                    /* TO_BELOW: mov x9, x16 */
+	put_number(&w, 17, NUMBER_DATA);        /* TO_NEXT */
+	put(&w, 0xf9400230);                    /* ldr x16, [x17] */
 	put(&w, WORD_JUMP_16);
 }
 
@@ -123,7 +124,9 @@ void detour_code_make(uint8_t code[DETOUR_BYTES], const struct detour_code *d)
 	memcpy(code + NUMBERS, numbers, sizeof numbers);
 	put_undecided(code);
 	put_undo(code, &d->undo);
-	if (entrance == TRAMPOLINE_ALLOCATE)
+	if (d->keeps)
+		put_branch(&w, 0x14000000, TO_NEXT, 0);
+	else if (entrance == TRAMPOLINE_ALLOCATE)
 		put_allocate(&w);
 	else if (entrance == TRAMPOLINE_RELEASE)
 		put_release(&w, d->filter_mask);

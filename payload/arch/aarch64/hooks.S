@@ -9,9 +9,15 @@
  *
  * On entry x17 is the address of the struct trampoline; x9 is the near thread state if the trampoline has subtracted
  * and is below 0, else 0; everything else is the caller's. Only x9 to x17 and flags are changed before the original is
- * reached. What a hook decides is as on x86-64 (payload/hook_call.h and hook.c have the common parts); hooks that keep
- * registers are not there (HOOKS_KEEP). The common frame has CFI, and is a frame record (AAPCS64 6.4.6): "the stack
- * pointer at entry" is where it has the return address.
+ * reached. What a hook decides is as on x86-64 (payload/hook_call.h and hook.c have the common parts). The common frame
+ * has CFI, and is a frame record (AAPCS64 6.4.6): "the stack pointer at entry" is where it has the return address.
+ *
+ * Each hook is there a second time, for functions whose callers may keep values in registers (TRAMPOLINE_KEEPS). x9 has
+ * no meaning on entry there: nothing has been decided. The original gets every register but x16 and x17 as the caller
+ * left it, the caller every one as the original left it: no caller has anything in those two over a call, since code
+ * between it and the function may change them (AAPCS64 6.1.1). What a hook uses it first puts into KEEP_ROOM, where a
+ * frame record can follow (nothing below the stack pointer outlives a signal here). That the flags change is all a
+ * caller could notice; and that vector registers of SVE are cut to 128 bits in a sampled call.
  */
 #include "control.h"
 #include "hooks.h"
@@ -19,6 +25,15 @@
 
 #define STATE x9
 #define TRAMPOLINE x17
+
+#define KEEP_ROOM 64 /* x9 to x14, then place for a frame record */
+
+/* struct hook_kept, from the struct hook_call before it. */
+	.struct	HOOK_CALL_BYTES
+HOOK_KEPT_X:	.skip	20 * 8		/* x0 to x18 */
+HOOK_KEPT_Q:	.skip	32 * 16
+HOOK_KEPT_END:
+	.set	HOOK_KEPT_BYTES, HOOK_KEPT_END - HOOK_CALL_BYTES
 
 /* The frame of outer_enter. */
 	.struct	0
@@ -37,9 +52,27 @@ OUTER_BYTES:
 	ldr	\register, [x16, :lo12:\name]
 	.endm
 
-	.macro	pass_on
+	.macro	keep_room
+	stp	x9, x10, [sp, #-KEEP_ROOM]!
+	.cfi_def_cfa_offset KEEP_ROOM
+	stp	x11, x12, [sp, #16]
+	stp	x13, x14, [sp, #32]
+	.endm
+
+	/* To the original, no frame made. */
+	.macro	pass_on keeps
+	.if	\keeps
+	.cfi_remember_state
+	ldp	x13, x14, [sp, #32]
+	ldp	x11, x12, [sp, #16]
+	ldp	x9, x10, [sp], #KEEP_ROOM
+	.cfi_def_cfa_offset 0
+	.endif
 	ldr	x16, [TRAMPOLINE, #8]
 	br	x16
+	.if	\keeps
+	.cfi_restore_state
+	.endif
 	.endm
 
 	/* x10 = thread pointer; STATE = the near thread state, and to \found, if it is this thread's, else to \far. */
@@ -131,9 +164,8 @@ OUTER_BYTES:
 	.endif
 	.endm
 
-	/* On only if the product may be the size of a pool's block. */
-	.macro	pass_large first, second, original
-	product	\first, \second, \original
+	/* On only if x13 may be the size of a pool's block. */
+	.macro	pass_large original
 	sub	x13, x13, #1
 	cmp	x13, #(POOL_MAX - 1)
 	b.hi	\original
@@ -157,14 +189,21 @@ OUTER_BYTES:
 #define CHARGES(shape) (shape != SHAPE_FREE && shape != SHAPE_UNMAP && shape != SHAPE_POOL_FREE && \
 	shape != SHAPE_COUNT && shape != SHAPE_REMAP)
 
-	.macro	hook id, shape, size
+	/* Does its trampoline decide? */
+#define DECIDED(shape, size) ((shape == SHAPE_ALLOC && size == SIZE_ARG0) || (shape == SHAPE_POOL && size == SIZE_ARG1))
+
+	/* One of the two hooks of function \id; \enter is where it leaves its fast path. */
+	.macro	hook id, shape, size, keeps, enter
 	.text
 	.p2align 5
 	.type	hook_\id, %function
 hook_\id:
 	.cfi_startproc
 	hint	#34			/* bti c */
-	.if	(\shape == SHAPE_ALLOC && \size == SIZE_ARG0) || (\shape == SHAPE_POOL && \size == SIZE_ARG1)
+	.if	\keeps
+	keep_room
+	.endif
+	.if	!\keeps && DECIDED(\shape, \size)
 	cbnz	STATE, .Lslow_\id	/* TRAMPOLINE_ALLOCATE, TRAMPOLINE_POOL_ALLOCATE */
 	mrs	x10, tpidr_el0
 	.elseif	\shape == SHAPE_FREE
@@ -185,8 +224,12 @@ hook_\id:
 	test_filter x0, .Luncharged_\id, .Lunknown_\id
 	.elseif	\shape == SHAPE_POOL_REALLOC
 	test_filter x1, .Luncharged_\id, .Lunknown_\id
+	.elseif	\shape == SHAPE_POOL && \size == SIZE_ARG1
+	mov	x13, x1
+	pass_large .Loriginal_\id
 	.elseif	\shape == SHAPE_POOL
-	pass_large x1, x2, .Loriginal_\id
+	product	x1, x2, .Loriginal_\id
+	pass_large .Loriginal_\id
 	.endif
 	near_state .Lfound_\id, .Lfar_\id
 	.endif
@@ -197,25 +240,33 @@ hook_\id:
 	b.mi	.Lslow_\id
 	.endif
 .Loriginal_\id:
-	pass_on
+	pass_on	\keeps
 	.if	CHARGES(\shape)
 .Lprobe_\id:
 	probe_states .Lfound_\id
 	b	.Lslow_\id
+	.endif
+	.if	\keeps && OUTER(\shape)	/* hook_call_slow() does all of it */
+	.cfi_remember_state
+	.cfi_def_cfa_offset 0
+hook_outer_\id:
+	hint	#34
+	keep_room
+	.cfi_restore_state
 	.endif
 	.if	\shape != SHAPE_COUNT
 .Luncharged_\id:
 	mov	STATE, #0
 .Lslow_\id:
 	mov	w11, #hook_number
-	b	hook_enter
+	b	\enter
 	.endif
 	.cfi_endproc
 	.size	hook_\id, . - hook_\id
 
 	.if	!OUTER(\shape)
 	.set	hook_outer_\id, hook_\id
-	.else
+	.elseif	!\keeps
 	.p2align 5
 	.type	hook_outer_\id, %function
 hook_outer_\id:
@@ -266,17 +317,8 @@ hook_outer_\id:
 	str	x10, [x12]
 	.endm
 
-	.text
-/* w11 = id, STATE = charged thread state or 0: saves the call and lets hook_call_slow() make it. */
-	.p2align 4
-	.type	hook_enter, %function
-hook_enter:
-	.cfi_startproc
-	load	w10, payload_switch
-	cbnz	w10, 1f
-	pass_on
-1:
-	frame_open HOOK_CALL_BYTES
+	/* The call as it was made: struct hook_call at the stack pointer. Changes x10 and x12. */
+	.macro	save_call
 	stp	x0, x1, [sp, #HOOK_CALL_ARGUMENTS]
 	stp	x2, x3, [sp, #HOOK_CALL_ARGUMENTS + 16]
 	stp	x4, x5, [sp, #HOOK_CALL_ARGUMENTS + 32]
@@ -288,6 +330,33 @@ hook_enter:
 	str	x10, [sp, #HOOK_CALL_SP]
 	str	w11, [sp, #HOOK_CALL_HOOK]
 	live	HOOK_CALL_LIVE
+	.endm
+
+	/* Stores or loads all registers of struct hook_kept but x0; \call points to the struct hook_call before it. */
+	.macro	kept store, call
+	.irp	number, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 18
+	\store	x\number, [\call, #HOOK_KEPT_X + 8 * \number]
+	.endr
+	.irp	number, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+	\store	q\number, [\call, #HOOK_KEPT_Q + 16 * \number]
+	.endr
+	.irp	number, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31
+	\store	q\number, [\call, #HOOK_KEPT_Q + 16 * \number]
+	.endr
+	.endm
+
+	.text
+/* w11 = id, STATE = charged thread state or 0: saves the call and lets hook_call_slow() make it. */
+	.p2align 4
+	.type	hook_enter, %function
+hook_enter:
+	.cfi_startproc
+	load	w10, payload_switch
+	cbnz	w10, 1f
+	pass_on	0
+1:
+	frame_open HOOK_CALL_BYTES
+	save_call
 	str	xzr, [sp, #HOOK_CALL_AGAIN]	/* and HOOK_CALL_KEEPS */
 	mov	x0, sp
 	bl	hook_call_slow
@@ -303,9 +372,87 @@ hook_enter:
 	ldp	x4, x5, [sp, #HOOK_CALL_ARGUMENTS + 32]
 	ldr	TRAMPOLINE, [sp, #HOOK_CALL_TRAMPOLINE]
 	frame_close
-	pass_on
+	pass_on	0
 	.cfi_endproc
 	.size	hook_enter, . - hook_enter
+
+/* The same with TRAMPOLINE_KEEPS: on entry the stack is as after keep_room. */
+	.p2align 4
+	.type	hook_enter_keeping, %function
+hook_enter_keeping:
+	.cfi_startproc
+	.cfi_def_cfa_offset KEEP_ROOM
+	load	w10, payload_switch
+	cbnz	w10, 1f
+	pass_on	1
+1:
+	stp	x29, x30, [sp, #KEEP_ROOM - 16]
+	.cfi_offset 29, -16
+	.cfi_offset 30, -8
+	add	x29, sp, #KEEP_ROOM - 16
+	.cfi_def_cfa 29, 16
+	sub	sp, sp, #HOOK_CALL_BYTES + HOOK_KEPT_BYTES
+	save_call
+	mov	x10, #1
+	str	wzr, [sp, #HOOK_CALL_AGAIN]
+	str	w10, [sp, #HOOK_CALL_KEEPS]
+	ldp	x9, x10, [x29, #16 - KEEP_ROOM]
+	ldp	x11, x12, [x29, #32 - KEEP_ROOM]
+	ldp	x13, x14, [x29, #48 - KEEP_ROOM]
+	str	x0, [sp, #HOOK_KEPT_X]
+	kept	str, sp
+	mov	x0, sp
+	bl	hook_call_slow
+	str	xzr, [sp, #HOOK_CALL_LIVE]
+	kept	ldr, sp
+	frame_close
+	ret
+	.cfi_endproc
+	.size	hook_enter_keeping, . - hook_enter_keeping
+
+/*
+ * x0 = struct hook_call, struct hook_kept behind it: calls the original with those registers, and puts there what it
+ * leaves in them. Returns what it returns.
+ */
+	.globl	hook_call_keeping
+	.hidden	hook_call_keeping
+	.p2align 4
+	.type	hook_call_keeping, %function
+hook_call_keeping:
+	.cfi_startproc
+	frame_open 80
+	str	x19, [sp, #64]
+	.cfi_offset 19, -32
+	stp	d8, d9, [sp]		/* a function keeps the lower halves of these */
+	stp	d10, d11, [sp, #16]
+	stp	d12, d13, [sp, #32]
+	stp	d14, d15, [sp, #48]
+	.cfi_offset 72, -96
+	.cfi_offset 73, -88
+	.cfi_offset 74, -80
+	.cfi_offset 75, -72
+	.cfi_offset 76, -64
+	.cfi_offset 77, -56
+	.cfi_offset 78, -48
+	.cfi_offset 79, -40
+	mov	x19, x0
+	kept	ldr, x19
+	ldr	x0, [x19, #HOOK_KEPT_X]
+	ldr	TRAMPOLINE, [x19, #HOOK_CALL_TRAMPOLINE]
+	ldr	x16, [TRAMPOLINE, #8]
+	blr	x16
+	str	x0, [x19, #HOOK_KEPT_X]
+	kept	str, x19
+	ldp	d8, d9, [sp]
+	ldp	d10, d11, [sp, #16]
+	ldp	d12, d13, [sp, #32]
+	ldp	d14, d15, [sp, #48]
+	ldr	x19, [sp, #64]
+	.cfi_restore 19
+	frame_close
+	ret
+	.cfi_endproc
+	.size	hook_call_keeping, . - hook_call_keeping
 
 /*
  * STATE = thread state, charged and not below 0, of a function that passes on to others: makes the call with a mark in
@@ -339,11 +486,18 @@ outer_enter:
 	.ltorg
 
 	.set	hook_number, 0
-#define HOOK_ENTRY(id, symbol, shape, size, group) hook id, shape, size ;
+#define HOOK_ENTRY(id, symbol, shape, size, group) hook id, shape, size, 0, hook_enter ;
 	HOOK_LIST(HOOK_ENTRY)
 
-/* Distances from each table to the entries, by id: no relocation is needed. "outer" is for functions that pass on to
- * others (TRAMPOLINE_OUTER; a free needs no mark). */
+	.set	hook_number, 0
+#define HOOK_KEEP_ENTRY(id, symbol, shape, size, group) \
+	hook keep_##id, shape, size, 1, hook_enter_keeping ;
+	HOOK_LIST(HOOK_KEEP_ENTRY)
+
+/*
+ * Distances from each table to the entries, by id: no relocation is needed. "outer" is for functions that pass on to
+ * others (TRAMPOLINE_OUTER; a free needs no mark), "keep" for those with TRAMPOLINE_KEEPS.
+ */
 	.macro	table name
 	.section .rodata
 	.globl	\name
@@ -362,5 +516,15 @@ outer_enter:
 #define HOOK_OUTER_OFFSET(id, symbol, shape, size, group) .long hook_outer_##id - hook_outer_offsets ;
 	HOOK_LIST(HOOK_OUTER_OFFSET)
 	.size	hook_outer_offsets, . - hook_outer_offsets
+
+	table	hook_keep_offsets
+#define HOOK_KEEP_OFFSET(id, symbol, shape, size, group) .long hook_keep_##id - hook_keep_offsets ;
+	HOOK_LIST(HOOK_KEEP_OFFSET)
+	.size	hook_keep_offsets, . - hook_keep_offsets
+
+	table	hook_outer_keep_offsets
+#define HOOK_OUTER_KEEP_OFFSET(id, symbol, shape, size, group) .long hook_outer_keep_##id - hook_outer_keep_offsets ;
+	HOOK_LIST(HOOK_OUTER_KEEP_OFFSET)
+	.size	hook_outer_keep_offsets, . - hook_outer_keep_offsets
 
 	.section .note.GNU-stack, "", @progbits

@@ -136,6 +136,8 @@ static void open_code(void)
 	assert_true((void *)all != MAP_FAILED);
 }
 
+static bool keeps; /* TRAMPOLINE_KEEPS */
+
 /* The function, hooked; passes: what is next goes on to the original, else it returns the thread state that it got. */
 static function hook(const uint32_t *words, size_t count, uint32_t id, bool decides, bool passes)
 {
@@ -159,6 +161,7 @@ static function hook(const uint32_t *words, size_t count, uint32_t id, bool deci
 		0);
 	const struct detour_code d = { .hook = id,
 		                       .decides = decides,
+		                       .keeps = keeps,
 		                       .undo = p.undo,
 		                       .data = (uint64_t)&trampoline,
 		                       .shared = (uint64_t)&shared,
@@ -221,6 +224,28 @@ static void test_an_allocation_is_charged(void **state)
 	assert_int_equal(shared.remaining, -1);
 }
 
+/* Nothing is charged, and the original finds x9 to x15 as they were. */
+static void test_registers_are_kept(void **state)
+{
+	(void)state;
+	keeps = true;
+	for (unsigned i = 0; i < 2; i++) {
+		/* x0 = x9 + x10 + … + x15; the first of these is displaced */
+		function f = HOOK(i ? HOOK_free : HOOK_malloc, true, true, 0x8b0a0120u, 0x8b0b0000u, 0x8b0c0000u,
+		                  0x8b0d0000u, 0x8b0e0000u, 0x8b0f0000u, RET);
+		register uint64_t answer __asm__("x0") = 60;
+		register function to __asm__("x1") = f;
+		__asm__ volatile("mov x9, #1\n mov x10, #20\n mov x11, #300\n mov x12, #4000\n mov x13, #50000\n"
+		                 "mov x14, #0x100000\n mov x15, #0x2000000\n blr %1"
+		                 : "+r"(answer), "+r"(to)
+		                 :
+		                 : "x9", "x10", "x11", "x12", "x13", "x14", "x15", "x16", "x17", "x30", "cc", "memory");
+		assert_int_equal(answer, 54321 + 0x2100000);
+		assert_int_equal(shared.remaining, 100);
+	}
+	keeps = false;
+}
+
 static void test_a_free_asks_its_counter(void **state)
 {
 	const uint64_t block = 0xffff00001230;
@@ -270,6 +295,7 @@ int main(void)
 		cmocka_unit_test(test_a_jump_has_its_reach),
 		cmocka_unit_test(test_functions_do_what_they_did),
 		cmocka_unit_test(test_an_allocation_is_charged),
+		cmocka_unit_test(test_registers_are_kept),
 		cmocka_unit_test(test_a_free_asks_its_counter),
 		cmocka_unit_test(test_calls_of_what_was_read),
 	};
