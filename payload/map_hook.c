@@ -256,8 +256,10 @@ struct moving {
 	struct away away;
 	struct live_entry entry; /* of what has no entry among the mappings */
 	bool goes;               /* pages go that another thread may get before the call returns */
-	bool stays; /* they stay the caller's, or are of too many mappings: they are taken out afterwards */
-	bool known; /* entry is the caller's */
+	bool stays;   /* they stay the caller's, or are of too many mappings: they are taken out afterwards */
+	bool known;   /* entry is the caller's */
+	bool several; /* mappings. Of one the record has the bytes that were asked for, so that a new size within its
+	               * last page makes a new record; of several all is in pages */
 };
 
 static bool is_file(const struct live_entry *entry)
@@ -273,21 +275,25 @@ static uint64_t pages_of(uint64_t bytes)
 }
 
 /* Nothing goes or comes, of whatever mappings it is: what was mapped there is elsewhere. */
-static bool moves_only(const uint64_t *a)
+static bool moves_only(const struct moving *m, const uint64_t *a)
 {
-	return a[1] && pages_of(a[2]) == pages_of(a[1]) && a[3] & REMAP_FIXED && !(a[3] & REMAP_DONTUNMAP);
+	return a[1] && (m->several ? pages_of(a[2]) == pages_of(a[1]) : a[2] == a[1]) && a[3] & REMAP_FIXED &&
+	       !(a[3] & REMAP_DONTUNMAP);
 }
 
 /* What is behind the new end goes, whatever mappings it is of; nothing comes. */
-static bool shrinks_in_place(const uint64_t *a)
+static bool shrinks_in_place(const struct moving *m, const uint64_t *a)
 {
-	return a[2] && pages_of(a[2]) <= pages_of(a[1]) && !(a[3] & (REMAP_FIXED | REMAP_DONTUNMAP));
+	return a[2] && !(a[3] & (REMAP_FIXED | REMAP_DONTUNMAP)) &&
+	       (m->several ? pages_of(a[2]) <= pages_of(a[1])
+	                   : a[2] == a[1] || (a[2] < a[1] && a[2] % PAGE_BYTES == 0));
 }
 
 static void move_begin(const struct hook_call *call, struct moving *m, bool followed)
 {
 	const uint64_t *a = call->arguments;
-	bool shrinks = shrinks_in_place(a);
+	m->several = is_range(a[0], a[1]) && mappings_count(a[0], mapping_end(a[0], a[1]), 2) > 1;
+	const bool shrinks = shrinks_in_place(m, a);
 
 	m->start = a[0] + (shrinks ? pages_of(a[2]) : 0);
 	m->end = mapping_end(a[0], a[1]);
@@ -367,7 +373,7 @@ static void end_away(struct taking *t, const struct moving *m, bool moved)
 		const struct away_part *part = &m->away.parts[i];
 		bool gone = moved || (a[3] & REMAP_FIXED && has_gone(part));
 
-		if (gone && moves_only(a))
+		if (gone && moves_only(m, a))
 			put_part_elsewhere(t, part, a[4] - a[0]);
 		else if (gone)
 			finish_part(&t->recorder, part);
@@ -412,7 +418,7 @@ static void look_at_destination(const struct hook_call *call, const struct movin
 
 	if (!(a[3] & REMAP_FIXED) || !is_range(a[4], a[2]) || a[4] % PAGE_BYTES)
 		return;
-	if (moves_only(a) && (moved || some_has_gone(m)))
+	if (moves_only(m, a) && (moved || some_has_gone(m)))
 		take(call, a[4], a[2], 0);
 	else if (!moved)
 		take_if_gone(call, a[4], mapping_end(a[4], a[2]));
@@ -449,7 +455,7 @@ uint64_t map_hook_remap(struct hook_call *call)
 	move_end(call, &moving, result != MAP_FAILURE);
 	if (result == MAP_FAILURE)
 		look_after_failure(call);
-	else if (!shrinks_in_place(a) && !(moves_only(a) && moving.away.count))
+	else if (!shrinks_in_place(&moving, a) && !(moves_only(&moving, a) && moving.away.count))
 		keep(call, result, a[2], rate, a[3] & REMAP_FIXED);
 	return result;
 }

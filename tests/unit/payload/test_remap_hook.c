@@ -167,6 +167,20 @@ static void test_shrinking_is_unmapping(void **state)
 	assert_int_equal(size_at(AT(0)), 2 * PAGE);
 	assert_int_equal(fixture_live_count(&fixture), 1);
 	assert_int_equal(fixture_history_count(&fixture), 3);
+	/* Of one mapping it is the bytes that count. */
+	for (unsigned i = 0; i < 2; i++) {
+		const uint64_t at = AT(100 + i * 200), to = i ? at + 100 * PAGE : at;
+		const int flags = i ? MREMAP_MAYMOVE | MREMAP_FIXED : 0;
+		map(at, 3 * PAGE - 100, ANONYMOUS);
+		remap(at, 3 * PAGE - 100, to, 3 * PAGE - 1, flags);
+		assert_int_equal(size_at(to), 3 * PAGE - 1);
+		remap(to, 3 * PAGE - 1, at, 2 * PAGE + 7, flags);
+		assert_int_equal(size_at(at), 2 * PAGE + 7);
+		remap(at, 2 * PAGE + 7, to, 2 * PAGE, flags);
+		assert_int_equal(size_at(to), 2 * PAGE);
+		unmap(to, 2 * PAGE);
+	}
+	assert_int_equal(fixture_live_count(&fixture), 1);
 	assert_int_equal(fixture_counter(&fixture, DUMP_COUNTER_frees_missed), 0);
 }
 
