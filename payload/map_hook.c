@@ -312,8 +312,8 @@ static void move_begin(const struct hook_call *call, struct moving *m, bool foll
 
 /*
  * Whether something is still mapped there, after a call of mremap that failed. To resize a page to a page changes
- * nothing and fails where there is none. It is a system call, but one like that which the thread has just made: a
- * filter that allows the one allows the other.
+ * nothing and fails where there is none; before Linux 5.18 it does not fail, and all is taken for still mapped. It is a
+ * system call, but one like that which the thread has just made: a filter that allows the one allows the other.
  */
 #ifdef MEMATTACH_HOSTED
 int64_t (*map_hook_ask)(uint64_t page);
