@@ -26,6 +26,7 @@
 #define PF_KTHREAD 0x00200000u /* linux/sched.h */
 #define LOOKS_MAX 20u          /* after a thread that lives */
 #define IMAGE_LOOKS 5u         /* a millisecond apart */
+#define TABLES_MOST (4u << 20) /* bytes of page tables that the kernel is asked to go through at once */
 
 /* Where threads make the next and end, a look at one after the other may find each of them ended. 0: none lives. */
 static pid_t any_live_thread(const struct target *t)
@@ -353,6 +354,8 @@ uint64_t target_resident_exact(const struct target *t)
 {
 	char path[48], text[STATUS_BYTES];
 
+	if (proc_status_read(text, t->pid, 0) < 0 || status_bytes(text, "VmPTE") > TABLES_MOST)
+		return 0;
 	/* Of the process alone, not of its threads: there is none once the first thread has ended. */
 	snprintf(path, sizeof path, "/proc/%d/smaps_rollup", t->pid);
 	return whole_io_text(path, text, sizeof text) == 0 ? status_bytes(text, "Rss") : 0;

@@ -67,8 +67,8 @@ struct memory_use {
 int target_memory_use(const struct target *t, struct memory_use *use, struct err *e) WARN_UNUSED;
 /*
  * Resident bytes as /proc/PID/smaps_rollup counts them, page by page: exact, where VmRSS lacks what threads or
- * processors have not handed in yet. The kernel looks at all page tables, so this is for targets that are not large. 0
- * unknown.
+ * processors have not handed in yet. The kernel goes through all page tables, also those of memory that is swapped or
+ * sparse, and the target can map nothing meanwhile: not where they have more than 4 MiB. 0 unknown.
  */
 uint64_t target_resident_exact(const struct target *t);
 /* Anonymous memory that is resident, and private memory that is swapped out, in bytes; 0 unknown. */

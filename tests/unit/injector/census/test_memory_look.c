@@ -274,6 +274,23 @@ static void test_memory_look_has_time_by_what_is_there(void **state)
 	assert_int_equal(memory_look_pages_ns(1ull << 43), 800000000);
 }
 
+/* Nobody can map anything while the kernel counts. */
+static void test_resident_exact_of_few_page_tables(void **state)
+{
+	const size_t bytes = 4ull << 30, table = 2u << 20; /* 8 MiB of page tables, with a page each */
+	char *sparse = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	(void)state;
+	assert_ptr_not_equal(sparse, MAP_FAILED);
+	assert_true(target_resident_exact(&self) > 0);
+	(void)madvise(sparse, bytes, MADV_NOHUGEPAGE);
+	for (size_t i = 0; i < bytes; i += table)
+		sparse[i] = 1;
+	assert_int_equal(target_resident_exact(&self), 0);
+	assert_int_equal(munmap(sparse, bytes), 0);
+	assert_true(target_resident_exact(&self) > 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -284,6 +301,7 @@ int main(void)
 		cmocka_unit_test(test_live_residency_of_blocks),
 		cmocka_unit_test(test_memory_look_has_time_by_what_is_there),
 		cmocka_unit_test(test_memory_look_says_what_it_has_not_looked_into),
+		cmocka_unit_test(test_resident_exact_of_few_page_tables),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
