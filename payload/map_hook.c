@@ -232,11 +232,34 @@ uint64_t map_hook_map(struct hook_call *call)
 	return result;
 }
 
+static bool on_joined(void *arg, const struct mapping *was, uint64_t start, uint64_t end)
+{
+	struct mapping *whole = arg;
+
+	whole->start = was->plain && start < whole->start ? start : whole->start;
+	whole->end = was->plain && end > whole->end ? end : whole->end;
+	return was->sampled;
+}
+
+/* A file may go page by page: what has gone beside is one with it. */
+static void join_plain(struct mapping *whole, uint64_t page)
+{
+	struct mapping beside;
+
+	if (mappings_find(page, page + PAGE_BYTES, &beside) && beside.plain)
+		count_lost(mappings_take(beside.start, beside.end, on_joined, whole));
+}
+
 /* What comes there now is not the file that was there before the session: it may be memory that nobody looks at. */
 static void forget_file(uint64_t start, uint64_t end)
 {
-	if (start < end && (was_file(start) || was_file(end - 1)))
-		follow((struct mapping){ start, end, false, false, true });
+	struct mapping gone = { start, end, false, false, true };
+
+	if (start >= end || !(was_file(start) || was_file(end - 1)))
+		return;
+	join_plain(&gone, start - PAGE_BYTES);
+	join_plain(&gone, end);
+	follow(gone);
 }
 
 uint64_t map_hook_unmap(struct hook_call *call)

@@ -233,6 +233,29 @@ static void test_files_of_before_the_session(void **state)
 	assert_true(seen_plain > 50);
 }
 
+/* A file of before the session that goes page by page takes no room from what comes. */
+static void test_a_file_that_goes_in_pages(void **state)
+{
+	const struct unwind_module module = { 0 };
+	const struct unwind_range range = { AT(0), AT(40000), UNWIND_RANGE_FILE, 0 };
+
+	(void)state;
+	fixture_index(&fixture, &module, 0, &range, 1);
+	for (uint64_t i = 0; i < 20000; i++) {
+		unmap(AT(i), PAGE);
+		unmap(AT(39999 - i), PAGE);
+	}
+	assert_int_equal(fixture_counter(&fixture, DUMP_COUNTER_lost_mappings), 0);
+	assert_int_equal(mappings_count(AT(0), AT(40000), 10), 1);
+	for (uint64_t i = 0; i < 100; i++) {
+		map(AT(300 * i), 8 * PAGE, ANONYMOUS);
+		unmap(AT(300 * i + 4), 4 * PAGE);
+		assert_int_equal(size_at(AT(300 * i)), 4 * PAGE);
+		remap(AT(300 * i + 100), PAGE, AT(100000 + 10 * i), 8 * PAGE, MREMAP_MAYMOVE);
+		assert_false(is_file(AT(100000 + 10 * i)));
+	}
+}
+
 /* Whoever was not sampled and grows is of the kind that it was made as. */
 static void test_kinds_of_what_is_not_sampled(void **state)
 {
@@ -265,6 +288,7 @@ int main(void)
 		EXACT(test_several_mappings_move),
 		EXACT(test_shrinking_is_unmapping),
 		EXACT_IN_EACH_STATE(test_mremap_keeps_the_kind),
+		EXACT(test_a_file_that_goes_in_pages),
 		cmocka_unit_test_setup_teardown(test_files_of_before_the_session, open_rate, close_session),
 		cmocka_unit_test_setup_teardown(test_kinds_of_what_is_not_sampled, open_rate, close_session),
 	};
