@@ -36,6 +36,14 @@ static void add_record(struct estimate_sum *sum, uint64_t bytes, uint64_t whole,
 			estimate_part_variance(x, p, ((double)whole - x) / 2) - estimate_part_variance(x, p, 0);
 }
 
+/* Is it no memory, but a mapping of a file? */
+static bool is_file(const struct dump_writer *w, uint32_t number)
+{
+	const struct dump_stack *stack = w->own->features & DUMP_FEATURE_FILES ? dump_writer_stack(w, number) : NULL;
+
+	return stack && stack->flags & DUMP_STACK_FILE;
+}
+
 /* Sum over the live table, as it is at this moment. */
 static bool live_sum(const struct dump_writer *w, struct estimate_sum *sum)
 {
@@ -54,7 +62,7 @@ static bool live_sum(const struct dump_writer *w, struct estimate_sum *sum)
 		for (uint64_t k = 0; k < r->entries; k++) {
 			uint64_t key = atomic_load_explicit((const _Atomic uint64_t *)&records[k].address,
 			                                    memory_order_acquire);
-			if (DUMP_KEY_IS_FREE(key) || key == DUMP_KEY_BUSY)
+			if (DUMP_KEY_IS_FREE(key) || key == DUMP_KEY_BUSY || is_file(w, records[k].stack))
 				continue;
 			const struct thinning_sample sample = thinning_of_live(&records[k]);
 			uint32_t rate = thinning_rate(w->thinnings, w->thinning_count, &sample, UINT64_MAX);

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """memattach and memanalyze on terminals of any width."""
 import os
+import re
 import signal
 
 from harness import DEADLINE, Session, Victim, case
+from reports import analyze
 from terminal import Terminal
 
 WIDTHS = (60, 80, 120, 200)
@@ -43,6 +45,25 @@ def status_line_fits_the_terminal(context):
         first = terminal.text.index(b"\r\033[K", before) + 1  # what came before may have been drawn at the old width
         assert not terminal.wide_lines(other, first), (other, terminal.wide_lines(other, first))
     victim.finish()
+
+
+@case()
+def status_line_is_of_memory(context):
+    """With --mmap, too: what it calls live is the memory of the report, and not the mappings of files."""
+    victim, dump = Victim(context, "known_maps", fixed_addresses=True), context.unique("memory", ".dump")
+    terminal = Terminal(context, [context.memattach, "-p", str(victim.pid), "-r", "1", "-o", dump, "--deadline", DEADLINE, "--mmap", *context.options])
+    terminal.sees(STATUS)
+    victim.send("go")
+    victim.truth()
+    terminal.sees(STATUS, len(terminal.text))
+    end_by_ctrl_c(terminal)
+    assert terminal.end() == 0, terminal.text
+    victim.finish_by_stdin()
+    report = analyze(context, dump)
+    memory, files = report["total"]["live_bytes"]["estimate"], report["mapped_files"]["live_bytes"]["estimate"]
+    value, unit = re.findall(STATUS + rb"([\d.]+) (\w+)", terminal.text)[-1]
+    said = float(value) * {b"B": 1, b"KiB": 1 << 10, b"MiB": 1 << 20}[unit]
+    assert files > memory / 20 and abs(said / memory - 1) < 0.01, (said, memory, files)
 
 
 @case()
