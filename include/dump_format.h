@@ -404,7 +404,7 @@ struct dump_history_block {
 #define DUMP_BUILD_ID_MAX 32u
 struct dump_module {
 	uint32_t bytes;          /* of this record; 0 ends the arena; released last */
-	uint32_t id;             /* as in the frames; 1 … 65535 */
+	uint32_t id;             /* as in the frames; 1 … 65535, with DUMP_FEATURE_JAVA_63 32767 */
 	uint64_t start;          /* lowest mapped address */
 	uint64_t end;            /* after the highest */
 	uint64_t bias;           /* load bias: address = bias + p_vaddr */

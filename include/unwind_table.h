@@ -74,7 +74,7 @@ struct unwind_module {
 	uint64_t end;
 	uint64_t rows_offset; /* multiple of 8; 0 if row_count is 0 */
 	uint32_t row_count;
-	uint32_t id;          /* module id as in the dump, 1 … 65535 */
+	uint32_t id;          /* module id as in the dump */
 };
 
 /* A stretch of address space of the target with like permissions; neighbours are merged. */

@@ -30,7 +30,7 @@ struct elf_table {
 
 struct elf_module {
 	/* Identity. */
-	uint32_t id;  /* given by the session, 1 … 65535; 0 until modules_number() */
+	uint32_t id;  /* given by the session, as of struct dump_module; 0 until modules_number() */
 	char *path;   /* of the mapped file as in maps; else the loader's name; "[vdso]" */
 	char *soname; /* DT_SONAME or "" */
 	uint8_t build_id[BUILD_ID_MAX];

@@ -58,6 +58,6 @@ bool elf_module_same(const struct elf_module *a, const struct elf_module *b);
 
 /*
  * Gives ids: a module that is elf_module_same as one of old (may be NULL) keeps its id, others get *next_id,
- * counted up. Beyond 65535 the id is 0 (unknown module).
+ * counted up. Beyond 65535, on aarch64 32767, the id is 0 (unknown module).
  */
 void modules_number(struct modules *m, const struct modules *old, uint32_t *next_id);

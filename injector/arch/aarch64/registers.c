@@ -184,6 +184,14 @@ static bool ends_by_handler(const struct registers *regs)
 	return has_rest(regs);
 }
 
+/* Does a system call's instruction stand there? */
+static bool is_call(pid_t tid, uint64_t at)
+{
+	errno = 0;
+	const uint32_t word = (uint32_t)ptrace(PTRACE_PEEKTEXT, tid, (void *)(uintptr_t)at, NULL);
+	return errno == 0 && word == WORD_SYSTEM_CALL;
+}
+
 /*
  * The number of the call at `at`, by the code before it; 0: not known. For a call that the kernel goes on with as
  * restart_syscall(): a return by rt_sigreturn makes it forget the rest, so the stub alone makes the whole call again.
@@ -215,7 +223,9 @@ bool registers_note(pid_t tid, const struct registers *regs, struct stub_data *d
 	data->mask = data->old_signals;
 	memcpy(data->registers, regs->general.regs, sizeof data->registers);
 	/* It sleeps in that, or was about to: an earlier stop had been hidden so, and it had no processor since. */
-	if (registers_at_call(tid, regs) == SYS_restart_syscall) {
+	if (regs->call == SYS_restart_syscall ||
+	    (regs->call < 0 && regs->general.regs[CALL_REGISTER] == SYS_restart_syscall &&
+	     is_call(tid, regs->general.pc))) {
 		const uint64_t number = number_in_code(tid, regs->general.pc);
 		data->registers[CALL_REGISTER] = number ? number : SYS_restart_syscall;
 	}
@@ -327,14 +337,7 @@ int64_t registers_at_call(pid_t tid, const struct registers *regs)
 
 	if (regs->call >= 0)
 		return regs->call;
-	for (unsigned i = 0; i < 2; i++) {
-		errno = 0;
-		const uint32_t word =
-			(uint32_t)ptrace(PTRACE_PEEKTEXT, tid, (void *)(uintptr_t)(pc - i * CALL_BYTES), NULL);
-		if (errno == 0 && word == WORD_SYSTEM_CALL)
-			return (int64_t)regs->general.regs[CALL_REGISTER];
-	}
-	return -1;
+	return is_call(tid, pc) || is_call(tid, pc - CALL_BYTES) ? (int64_t)regs->general.regs[CALL_REGISTER] : -1;
 }
 
 bool registers_sleeping(const struct registers *regs)

@@ -447,6 +447,9 @@ hook_call_keeping:
 	ldp	d10, d11, [sp, #16]
 	ldp	d12, d13, [sp, #32]
 	ldp	d14, d15, [sp, #48]
+	.irp	number, 72, 73, 74, 75, 76, 77, 78, 79
+	.cfi_restore \number
+	.endr
 	ldr	x19, [sp, #64]
 	.cfi_restore 19
 	frame_close
