@@ -30,10 +30,13 @@ static pid_t guard_pid;
 
 /* ---- in the child ---- */
 
-/* Asked by the kernel: the guard is gone. Otherwise it gives the terminal back. */
+/*
+ * Asked by the kernel: the guard is gone. Otherwise it gives the terminal back. Where it led the session its end hangs
+ * the terminal up before it has ceased to be our parent; to leave twice does no harm.
+ */
 static void on_end(int sig)
 {
-	if (getppid() != guard_pid)
+	if (sig == SIGHUP || getppid() != guard_pid)
 		terminal_leave();
 	_exit(SIGNALLED + sig);
 }
