@@ -18,6 +18,7 @@
 #include <time.h>
 #include <ucontext.h>
 
+#include "arch/aarch64/code_address.h"
 #include "arch/aarch64/words.h"
 #include "arch/system_calls.h"
 
@@ -184,32 +185,69 @@ static bool ends_by_handler(const struct registers *regs)
 	return has_rest(regs);
 }
 
+/* The word that stands there; 0: it cannot be read. */
+static uint32_t word_of(pid_t tid, uint64_t at)
+{
+	errno = 0;
+	const long word = ptrace(PTRACE_PEEKTEXT, tid, (void *)(uintptr_t)at, NULL);
+	return errno ? 0 : (uint32_t)word;
+}
+
 /* Does a system call's instruction stand there? */
 static bool is_call(pid_t tid, uint64_t at)
 {
-	errno = 0;
-	const uint32_t word = (uint32_t)ptrace(PTRACE_PEEKTEXT, tid, (void *)(uintptr_t)at, NULL);
-	return errno == 0 && word == WORD_SYSTEM_CALL;
+	return word_of(tid, at) == WORD_SYSTEM_CALL;
+}
+
+/* The number that the code before `at` has put into a register last; 0: not known. *taker: the word that did it else.
+ */
+static uint64_t number_before(pid_t tid, uint64_t at, unsigned to, uint32_t *taker)
+{
+	*taker = 0;
+	for (unsigned i = 1; i <= NUMBER_WORDS; i++) {
+		const uint32_t word = word_of(tid, at - i * CALL_BYTES);
+		if (!word)
+			return 0;
+		if ((word & 0x7fe0001f) == (0x52800000 | to)) /* mov of a number */
+			return word >> 5 & 0xffff;
+		*taker = word;
+		if (word_changes(word, to))
+			return 0;
+	}
+	*taker = 0;
+	return 0;
+}
+
+static bool takes_first_argument(uint32_t word)
+{
+	return word == 0xd3407c08 /* ubfx x8, x0, #0, #32 */ || word == 0x2a0003e8 /* mov w8, w0 */ ||
+	       word == 0xaa0003e8 /* mov x8, x0 */;
+}
+
+static bool calls(uint32_t word)
+{
+	unsigned what;
+	bool call;
+
+	return (word_is_jump(word, &call) && call) || (word_is_indirect(word, &what) && what == 1);
 }
 
 /*
- * The number of the call at `at`, by the code before it; 0: not known. For a call that the kernel goes on with as
- * restart_syscall(): a return by rt_sigreturn makes it forget the rest, so the stub alone makes the whole call again.
+ * The number of the call that the thread is about to go on with as restart_syscall(), by the code before it, or, where
+ * that has it as its first argument, as syscall(3), by the code before the call of that; 0: not known. A return by
+ * rt_sigreturn makes the kernel forget the rest, so the stub alone makes the whole call again.
  */
-static uint64_t number_in_code(pid_t tid, uint64_t at)
+static uint64_t number_in_code(pid_t tid, const struct registers *regs)
 {
-	for (unsigned i = 1; i <= NUMBER_WORDS; i++) {
-		errno = 0;
-		const uint32_t word =
-			(uint32_t)ptrace(PTRACE_PEEKTEXT, tid, (void *)(uintptr_t)(at - i * CALL_BYTES), NULL);
-		if (errno)
-			return 0;
-		if ((word & 0x7fe0001f) == (0x52800000 | CALL_REGISTER)) /* mov of a number */
-			return word >> 5 & 0xffff;
-		if (word_changes(word, CALL_REGISTER))
-			return 0;
-	}
-	return 0;
+	const uint64_t caller = code_address(regs->general.regs[LINK]) - CALL_BYTES;
+	struct registers again = *regs;
+	uint32_t taker;
+
+	uint64_t number = number_before(tid, regs->general.pc, CALL_REGISTER, &taker);
+	if (!number && takes_first_argument(taker) && calls(word_of(tid, caller)))
+		number = number_before(tid, caller, 0, &taker);
+	again.call = (int64_t)number;
+	return number && has_rest(&again) ? number : 0;
 }
 
 bool registers_note(pid_t tid, const struct registers *regs, struct stub_data *data)
@@ -226,7 +264,7 @@ bool registers_note(pid_t tid, const struct registers *regs, struct stub_data *d
 	if (regs->call == SYS_restart_syscall ||
 	    (regs->call < 0 && regs->general.regs[CALL_REGISTER] == SYS_restart_syscall &&
 	     is_call(tid, regs->general.pc))) {
-		const uint64_t number = number_in_code(tid, regs->general.pc);
+		const uint64_t number = number_in_code(tid, regs);
 		data->registers[CALL_REGISTER] = number ? number : SYS_restart_syscall;
 	}
 	data->sp = regs->general.sp;
