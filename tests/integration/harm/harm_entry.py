@@ -35,7 +35,7 @@ def held_in_the_middle(context, function, stack):
     for step in range(1, 5):
         if not hold(victim, step):
             continue
-        result = run_memattach(context, *HOOKS, "-p", victim.pid, "-d", "10ms", "-o", context.unique("middle", ".dump"))
+        result = run_memattach(context, *HOOKS, "--deadline", "10s", "-p", victim.pid, "-d", "10ms", "-o", context.unique("middle", ".dump"))
         in_the_middle = "is at the entry of an allocation function" in result.stderr
         assert result.returncode == int(in_the_middle), result
         refused += in_the_middle
