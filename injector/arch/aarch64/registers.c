@@ -199,22 +199,23 @@ static bool is_call(pid_t tid, uint64_t at)
 	return word_of(tid, at) == WORD_SYSTEM_CALL;
 }
 
-/* The number that the code before `at` has put into a register last; 0: not known. *taker: the word that did it else.
- */
+/* The number that the code before `at` has put into a register last; 0: not known. *taker: what else it got it by. */
 static uint64_t number_before(pid_t tid, uint64_t at, unsigned to, uint32_t *taker)
 {
+	uint64_t number;
+
 	*taker = 0;
 	for (unsigned i = 1; i <= NUMBER_WORDS; i++) {
 		const uint32_t word = word_of(tid, at - i * CALL_BYTES);
 		if (!word)
 			return 0;
-		if ((word & 0x7fe0001f) == (0x52800000 | to)) /* mov of a number */
-			return word >> 5 & 0xffff;
+		if (!word_changes(word, to))
+			continue;
+		if (word_moves_number(word, &number))
+			return number;
 		*taker = word;
-		if (word_changes(word, to))
-			return 0;
+		return 0;
 	}
-	*taker = 0;
 	return 0;
 }
 

@@ -32,13 +32,6 @@ static bool is_hint(uint32_t word)
 	return (word & 0xfffff01f) == 0xd503201f;
 }
 
-/* movz */
-static bool moves_number(uint32_t word, uint64_t *number)
-{
-	*number = (uint64_t)(word >> 5 & 0xffff) << 16 * (word >> 21 & 3);
-	return (word & 0x7f800000) == 0x52800000;
-}
-
 /* mov of a whole register: orr with the one that is zero */
 static bool moves_register(uint32_t word)
 {
@@ -97,7 +90,7 @@ static bool is_executed(struct reader *r, uint32_t word)
 		return false;
 	else if (word_makes_address(word, r->pc, &page, &number))
 		*to = (struct value){ .known = true, .value = number, .page_at = page ? r->pc : 0 };
-	else if (moves_number(word, &number))
+	else if (word_moves_number(word, &number))
 		*to = (struct value){ .known = true, .value = number };
 	else if (moves_register(word) && other != ZERO)
 		*to = (struct value){ .known = r->registers[other].known, .value = r->registers[other].value };

@@ -105,6 +105,13 @@ static inline bool word_adds(uint32_t word, uint64_t *number)
 	return (word & 0xff800000) == 0x91000000;
 }
 
+/* movz: mov of a number */
+static inline bool word_moves_number(uint32_t word, uint64_t *number)
+{
+	*number = (uint64_t)(word >> 5 & 0xffff) << 16 * (word >> 21 & 3);
+	return (word & 0x7f800000) == 0x52800000;
+}
+
 /* ldr and prfm of what is at a distance from the instruction. */
 static inline bool word_loads_near(uint32_t word, uint64_t address, uint64_t *place)
 {
