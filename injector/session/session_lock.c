@@ -376,16 +376,12 @@ int session_lock_take(struct target *t, pid_t *holder, struct err *e)
 	/* A holder that nobody sees may have ended between the two looks; one that is killed takes a moment to end. */
 	const uint64_t until_ns = clock_monotonic_ns() + ENDING_NS;
 	unsigned unseen = 0; /* so many looks since one was seen */
-	rc = -EBUSY;
-	for (bool again = false;
-	     rc == -EBUSY &&
-	     (*holder ? session_lock_is_ending(*holder) && clock_monotonic_ns() < until_ns : unseen < TRIES);
-	     again = true) {
-		if (again)
-			clock_pause(PAUSE_NS);
-		*holder = 0;
-		rc = try_places(t, holder);
+	while ((rc = try_places(t, holder)) == -EBUSY) {
 		unseen = *holder ? 0 : unseen + 1;
+		if (*holder ? !session_lock_is_ending(*holder) || clock_monotonic_ns() >= until_ns : unseen == TRIES)
+			break;
+		clock_pause(PAUSE_NS);
+		*holder = 0;
 	}
 	if (rc == -EBUSY)
 		return refuse(t, *holder, e);
