@@ -73,7 +73,9 @@ void text_head(const struct text *t, const char *name);
 /* What the figures lack: losses, what memattach noted, what of the files could not be read. Each cause once: what
  * text_trust has said is left out. */
 void text_warnings(const struct text *t);
-/* What stacks lack. */
+/* What memattach noted of the sessions: for one reason one sentence, with --verbose each note. */
+void text_notes(const struct text *t);
+/* … and of their stacks. */
 void text_stack_notes(const struct text *t);
 /* Which sessions these are, when a report is about several, or about a time. */
 void text_sessions(const struct text *t);

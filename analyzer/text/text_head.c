@@ -12,7 +12,6 @@
 
 #define SESSIONS_LISTED 8
 #define RATES_LISTED 16
-#define NOTES_LISTED 64
 #define HEAD_COLUMNS 100
 
 static const char *format_time(uint64_t ns, char text[64])
@@ -363,40 +362,6 @@ static void put_memory(const struct text *t)
 	        m->ended ? "until shortly before the end" : "meanwhile", size_format(m->live.value, live));
 }
 
-/* Those that are about stacks stand at the end. */
-static size_t put_notes(const struct text *t, bool stacks)
-{
-	const struct report *r = t->report;
-	size_t listed = 0, more = 0;
-
-	for (size_t i = 0; i < r->note_count; i++) {
-		uint32_t kind = r->notes[i].kind;
-		if ((kind == DUMP_NOTE_NO_UNWIND) != stacks || listed++ >= NOTES_LISTED) {
-			more += (kind == DUMP_NOTE_NO_UNWIND) == stacks;
-			continue;
-		}
-		bool told = kind == DUMP_NOTE_OTHER || kind == DUMP_NOTE_FULL;
-		text_warning(t, stacks ? "stacks" : told ? "note" : "not seen", r->notes[i].text);
-	}
-	return more;
-}
-
-static void put_more_notes(const struct text *t, uint64_t more)
-{
-	char number[40];
-
-	if (!more)
-		return;
-	text_label(t, "");
-	fprintf(t->out, "... and %s more %s (--json has %u of them at most)\n", text_grouped((double)more, number),
-	        text_plural((double)more, "note", "notes"), REPORT_NOTES_MAX);
-}
-
-void text_stack_notes(const struct text *t)
-{
-	put_more_notes(t, put_notes(t, true));
-}
-
 /* What of the files could not be read. */
 static void put_damage(const struct text *t)
 {
@@ -425,7 +390,7 @@ void text_warnings(const struct text *t)
 {
 	put_copy_warning(t);
 	put_losses(t);
-	put_more_notes(t, put_notes(t, false) + t->report->notes_left_out);
+	text_notes(t);
 	put_damage(t);
 }
 

@@ -12,6 +12,7 @@
 #include "cli/doctor_fact.h"
 #include "cli/doctor_java.h"
 #include "cli/doctor_python.h"
+#include "dump/note_folding.h"
 #include "run/steps/inspect.h"
 #include "session/loader_choice.h"
 #include "run/steps/old_stub.h"
@@ -137,7 +138,7 @@ static void tell_modules(const struct session *s)
 		with_entries += entries > 0;
 		with_rows += s->view.coverage[i].rows > 0;
 		rows += s->view.coverage[i].rows;
-		doctor_fact(i ? "" : "modules", "%-32s %4zu GOT entries %8u unwind rows%s%s", elf_module_name(m),
+		doctor_fact(i ? "" : "modules", "%-25s %4zu GOT entries %7u unwind rows%s%s", elf_module_name(m),
 		            entries, s->view.coverage[i].rows, s->view.coverage[i].text[0] ? ": " : "",
 		            s->view.coverage[i].text);
 	}
@@ -145,28 +146,59 @@ static void tell_modules(const struct session *s)
 	            s->view.modules.count, with_entries, with_rows, rows);
 }
 
+/* What is not covered: what is said alike of several as one, or with --verbose each. */
+struct uncovered {
+	const struct session *s;
+	struct note_folding notes;
+	bool any;
+};
+
+static void add_uncovered(struct uncovered *u, const char *text)
+{
+	u->any = true;
+	if (u->s->options.verbose || note_folding_add(&u->notes, 0, text))
+		doctor_fact("not covered", "%s", text);
+}
+
+static void add_no_rows(struct uncovered *u, const struct elf_module *m)
+{
+	char text[NOTE_FORM_TEXT];
+
+	note_form_write(text, NOTE_FORM_NO_ROWS, elf_module_name(m), NULL, "");
+	add_uncovered(u, text);
+}
+
+static void tell_folded(struct uncovered *u)
+{
+	char text[NOTE_FORM_ALL_TEXT];
+
+	for (size_t i = 0; i < u->notes.count; i++) {
+		note_folding_text(&u->notes.list[i], " (-v names each)", text);
+		doctor_fact("not covered", "%s", text);
+	}
+	note_folding_done(&u->notes);
+}
+
 static void tell_uncovered(struct session *s, const struct doctor_allocators *allocators)
 {
 	entry_hooks_drop_notes(&s->hooks, &s->view.modules, &s->view.plan);
-	bool any = doctor_allocators_tell_uncovered(allocators, s);
+	struct uncovered u = { .s = s, .any = doctor_allocators_tell_uncovered(allocators, s) };
 
-	for (size_t i = 0; i < s->view.plan.refusal_count; i++, any = true)
-		doctor_fact("not covered", "%s", s->view.plan.refusals[i].text);
-	for (size_t i = 0; i < s->view.plan.note_count; i++, any = true) {
-		char text[PLAN_NOTE_TEXT];
-		doctor_fact("not covered", "%s", plan_note_text(&s->view.plan.notes[i], &s->view.modules, text));
+	for (size_t i = 0; i < s->view.plan.refusal_count; i++)
+		add_uncovered(&u, s->view.plan.refusals[i].text);
+	for (size_t i = 0; i < s->view.plan.note_count; i++) {
+		char text[NOTE_FORM_TEXT];
+		add_uncovered(&u, plan_note_text(&s->view.plan.notes[i], &s->view.modules, text));
 	}
 	doctor_fact_lines("not covered", "", s->view.modules.unread);
-	any |= s->view.modules.unread[0];
+	u.any |= s->view.modules.unread[0];
 	for (size_t i = 0; i < s->view.modules.count; i++) {
 		const struct elf_module *m = &s->view.modules.list[i];
-		if (s->view.coverage[i].rows || m->is_vdso || m->exec_end <= m->exec_start)
-			continue;
-		any = true;
-		doctor_fact("not covered", "%s has no unwind table: stacks through it may end early",
-		            elf_module_name(m));
+		if (!s->view.coverage[i].rows && !m->is_vdso && m->exec_end > m->exec_start)
+			add_no_rows(&u, m);
 	}
-	if (!any)
+	tell_folded(&u);
+	if (!u.any)
 		doctor_fact("not covered", "nothing known");
 }
 

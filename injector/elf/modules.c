@@ -14,6 +14,7 @@
 #include <sys/auxv.h>
 
 #include "base/cleanup.h"
+#include "dump/note_form.h"
 #include "base/grow.h"
 #include "payload_image.h"
 #include "base/printable.h"
@@ -247,7 +248,7 @@ struct walk {
 
 static int note_unread(struct walk *w, const char *name, const char *why, struct err *e)
 {
-	char *text;
+	char line[NOTE_FORM_TEXT], *text;
 
 	if (w->unread++ > UNREAD_MAX)
 		return 0;
@@ -255,12 +256,7 @@ static int note_unread(struct walk *w, const char *name, const char *why, struct
 		name = "more modules than are named here";
 		why = "there are too many of them";
 	}
-	AUTO_FREE char *line = NULL;
-	if (asprintf(&line, "%s cannot be read: %s", name, why) < 0) {
-		line = NULL;
-		return err_set(e, ENOMEM, "no memory for the list of modules");
-	}
-	printable_copy(line, line, strlen(line) + 1);
+	note_form_write(line, NOTE_FORM_UNREAD, name, NULL, why);
 	if (asprintf(&text, "%s%s\n", w->out.unread ? w->out.unread : "", line) < 0)
 		return err_set(e, ENOMEM, "no memory for the list of modules");
 	free(w->out.unread);

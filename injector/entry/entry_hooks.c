@@ -11,6 +11,8 @@
 #include "host/say.h"
 #include "base/order.h"
 
+#define THROWS "it may throw, and no unwinder knows a payload that is not loaded by dlopen"
+
 static const struct elf_module *module_of(const struct entry_hooks_input *c, const struct allocator *a)
 {
 	return &c->modules->list[a->module];
@@ -61,7 +63,7 @@ static const char *obstacle(const struct allocator_function *fn, const struct li
 	if (!is_known_shape(&fn->like))
 		return "its arguments are not those of a function that can be hooked";
 	if (throws_past_hook(fn, libc))
-		return "it may throw, and no unwinder knows a payload that is not loaded by dlopen";
+		return THROWS;
 	return unsafe_way(fn);
 }
 
@@ -117,10 +119,10 @@ static bool is_hooked(const struct entry_hooks_input *c, const struct allocator_
 static int say_left_out(struct entry_hooks *h, const struct entry_hooks_input *c, const struct allocator *a,
                         const struct allocator_function *fn, struct err *e)
 {
-	return entry_hooks_note(h, e,
-	                        "%s in %s is not hooked (it may throw, and no unwinder knows a payload that is not "
-	                        "loaded by dlopen): its calls are not seen",
-	                        fn->name, elf_module_name(module_of(c, a)));
+	char text[NOTE_FORM_TEXT];
+
+	note_form_write(text, NOTE_FORM_NOT_HOOKED, elf_module_name(module_of(c, a)), fn->name, THROWS);
+	return entry_hooks_note(h, e, "%s", text);
 }
 
 static int add_covered(struct entry_hooks *h, uint64_t address, struct err *e)

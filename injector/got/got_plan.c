@@ -10,7 +10,6 @@
 #include "base/cleanup.h"
 #include "got/got_planner.h"
 #include "base/grow.h"
-#include "base/printable.h"
 #include "base/order.h"
 
 #define NOTES_MAX 200u
@@ -30,14 +29,12 @@ int planner_refuse(struct planner *p, const struct entry_plan *entry, struct err
 	*r = (struct entry_refusal){
 		.module = entry->module, .hook = entry->hook, .address = entry->address, .value = entry->value
 	};
-	int n = snprintf(r->text, sizeof r->text,
-	                 "%.60s: %s not patched: ", elf_module_name(&p->m->list[entry->module]),
-	                 listed_hook_symbol(entry->hook));
+	char why[ENTRY_REFUSAL_WHY];
 	va_start(ap, format);
-	if (n > 0 && (size_t)n < sizeof r->text)
-		vsnprintf(r->text + n, sizeof r->text - (size_t)n, format, ap);
+	vsnprintf(why, sizeof why, format, ap);
 	va_end(ap);
-	printable_copy(r->text, r->text, sizeof r->text);
+	note_form_write(r->text, NOTE_FORM_ENTRY, elf_module_name(&p->m->list[entry->module]),
+	                listed_hook_symbol(entry->hook), why);
 	return 0;
 }
 
@@ -452,7 +449,7 @@ static bool escapes(const struct got_plan *plans, const struct entry_plan *s)
 int got_plan_refuse_escaping(struct got_plan *plans, const struct modules *m, struct err *e)
 {
 	return refuse_some(plans, m, escapes,
-	                   "the program may copy what its GOT entry holds, and the function is not hooked at its entry",
+	                   "the program may copy what the GOT entry holds, and the function is not hooked at its entry",
 	                   e);
 }
 

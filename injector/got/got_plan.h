@@ -29,6 +29,7 @@
 #pragma once
 
 #include "control.h"
+#include "dump/note_form.h"
 #include "got/listed_hook.h"
 #include "got/plan_notes.h"
 #include "elf/libc.h"
@@ -57,12 +58,14 @@ struct entry_route {
 	uint32_t via; /* enum hook_id, if not hooked */
 };
 
+#define ENTRY_REFUSAL_WHY 160u
+
 struct entry_refusal {
 	uint32_t module;
 	uint32_t hook;
 	uint64_t address;
 	uint64_t value;
-	char text[160]; /* "libfoo.so: malloc not patched: holds 0x…, a hook of another tool in libbar.so" */
+	char text[NOTE_FORM_TEXT]; /* "libfoo.so: malloc not patched: holds 0x…, a hook of another tool in libbar.so" */
 };
 
 struct got_plan {

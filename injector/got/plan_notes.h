@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "catalogue/allocator_catalogue.h"
+#include "dump/note_form.h"
 #include "elf/modules.h"
 
 enum plan_note_kind {
@@ -22,6 +23,4 @@ struct plan_note {
 	char why[200];
 };
 
-#define PLAN_NOTE_TEXT 400u
-
-const char *plan_note_text(const struct plan_note *note, const struct modules *modules, char text[PLAN_NOTE_TEXT]);
+const char *plan_note_text(const struct plan_note *note, const struct modules *modules, char text[NOTE_FORM_TEXT]);

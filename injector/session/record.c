@@ -7,6 +7,7 @@
 
 #include "session/address_space.h"
 #include "base/cleanup.h"
+#include "dump/note_folding.h"
 #include "process/task.h"
 #include "unwind/unwind_cache.h"
 #include "process/working_directory.h"
@@ -57,19 +58,54 @@ int record_unseen(struct session *s, enum dump_note_kind kind, const char *text,
 	return dump_writer_note(&s->recording.dump, kind, text, e);
 }
 
-int record_unseen_once(struct session *s, enum dump_note_kind kind, const char *text, struct err *e)
+/* 1: the text was said before; from now on it was. */
+static int was_said(struct session *s, const char *text, struct err *e)
 {
 	uint32_t number;
 
 	if (string_table_find(&s->recording.unseen, text, &number))
-		return 0;
-	if (string_table_add(&s->recording.unseen, text, &number))
-		return err_set(e, ENOMEM, "out of memory");
-	return record_unseen(s, kind, text, e);
+		return 1;
+	return string_table_add(&s->recording.unseen, text, &number) ? err_set(e, ENOMEM, "out of memory") : 0;
+}
+
+int record_unseen_once(struct session *s, enum dump_note_kind kind, const char *text, struct err *e)
+{
+	const int rc = was_said(s, text, e);
+
+	return rc ? rc < 0 ? rc : 0 : record_unseen(s, kind, text, e);
+}
+
+/* Notes that come together: each in the dump, and on the terminal those that are alike as one. */
+struct unseen_notes {
+	struct session *s;
+	struct note_folding told;
+};
+
+static int add_note(struct unseen_notes *n, enum dump_note_kind kind, const char *text, struct err *e)
+{
+	int rc = was_said(n->s, text, e);
+
+	if (rc)
+		return rc < 0 ? rc : 0;
+	if (n->s->options.verbose)
+		return record_unseen(n->s, kind, text, e);
+	rc = dump_writer_note(&n->s->recording.dump, kind, text, e);
+	return rc < 0 || note_folding_add(&n->told, kind, text) == 0 ? rc : err_set(e, ENOMEM, "out of memory");
+}
+
+static void tell_notes(struct unseen_notes *n)
+{
+	char text[NOTE_FORM_ALL_TEXT];
+
+	for (size_t i = 0; i < n->told.count; i++) {
+		note_folding_text(&n->told.list[i], " (-v names each)", text);
+		session_say(n->s, "not seen: %s", text);
+	}
+	note_folding_done(&n->told);
 }
 
 /* One note per line of text. */
-static int note_lines(struct session *s, enum dump_note_kind kind, const char *text, struct err *e)
+static int add_lines(struct unseen_notes *n, enum dump_note_kind kind, const char *text, struct err *e)
 {
 	AUTO_FREE char *copy = strdup(text ? text : "");
 	char *rest = NULL;
@@ -78,11 +114,21 @@ static int note_lines(struct session *s, enum dump_note_kind kind, const char *t
 	if (!copy)
 		return err_set(e, ENOMEM, "out of memory");
 	for (char *line = strtok_r(copy, "\n", &rest); line && rc == 0; line = strtok_r(NULL, "\n", &rest))
-		rc = record_unseen_once(s, kind, line, e);
+		rc = add_note(n, kind, line, e);
 	return rc;
 }
 
-int record_modules(struct session *s, uint32_t first_id, struct err *e)
+static int add_no_rows(struct unseen_notes *n, const struct elf_module *m, const struct unwind_coverage *coverage,
+                       struct err *e)
+{
+	char text[NOTE_FORM_TEXT], why[sizeof coverage->text + 2];
+
+	snprintf(why, sizeof why, "%s%s", coverage->text[0] ? ": " : "", coverage->text);
+	note_form_write(text, NOTE_FORM_NO_ROWS, elf_module_name(m), NULL, why);
+	return add_note(n, DUMP_NOTE_NO_UNWIND, text, e);
+}
+
+static int record_each(struct session *s, uint32_t first_id, struct unseen_notes *notes, struct err *e)
 {
 	int rc = 0;
 
@@ -99,33 +145,51 @@ int record_modules(struct session *s, uint32_t first_id, struct err *e)
 			symbol_sources_add(&s->symbols, m, &s->memory, &s->view.maps);
 		rc = dump_writer_module(&s->recording.dump, m, s->view.coverage[i].rows, entries,
 		                        m == s->view.libc.allocator ? DUMP_MODULE_ALLOCATOR : 0, e);
-		if (rc == 0 && s->view.coverage[i].rows == 0 && !m->is_vdso && m->exec_end > m->exec_start) {
-			char text[300];
-			snprintf(text, sizeof text, "%s has no unwind table%s%s: stacks through it may end early",
-			         elf_module_name(m), s->view.coverage[i].text[0] ? ": " : "", s->view.coverage[i].text);
-			rc = record_unseen_once(s, DUMP_NOTE_NO_UNWIND, text, e);
-		}
+		if (rc == 0 && s->view.coverage[i].rows == 0 && !m->is_vdso && m->exec_end > m->exec_start)
+			rc = add_no_rows(notes, m, &s->view.coverage[i], e);
 	}
+	return rc;
+}
+
+/* What the plan and the list of modules say, and at the attach what the hooks do. */
+static int add_plan(struct session *s, bool first, struct unseen_notes *notes, struct err *e)
+{
+	int rc = 0;
+
 	for (size_t i = 0; i < s->view.plan.refusal_count && rc == 0; i++)
-		rc = record_unseen_once(s, DUMP_NOTE_NOT_PATCHED, s->view.plan.refusals[i].text, e);
+		rc = add_note(notes, DUMP_NOTE_NOT_PATCHED, s->view.plan.refusals[i].text, e);
 	for (size_t i = 0; i < s->view.plan.note_count && rc == 0; i++) {
-		char text[PLAN_NOTE_TEXT];
-		rc = record_unseen_once(s, DUMP_NOTE_STATIC,
-		                        plan_note_text(&s->view.plan.notes[i], &s->view.modules, text), e);
+		char text[NOTE_FORM_TEXT];
+		rc = add_note(notes, DUMP_NOTE_STATIC, plan_note_text(&s->view.plan.notes[i], &s->view.modules, text),
+		              e);
 	}
-	rc = rc ?: note_lines(s, DUMP_NOTE_NOT_PATCHED, s->view.modules.unread, e);
-	if (rc == 0 && first_id == 1)
-		rc = note_lines(s, DUMP_NOTE_STATIC, s->hooks.notes, e);
-	if (rc == 0 && first_id == 1)
-		rc = note_lines(s, DUMP_NOTE_OTHER, s->python.notes, e);
-	if (rc == 0 && first_id == 1 && s->python.objects)
+	rc = rc ?: add_lines(notes, DUMP_NOTE_NOT_PATCHED, s->view.modules.unread, e);
+	if (rc == 0 && first)
+		rc = add_lines(notes, DUMP_NOTE_STATIC, s->hooks.notes, e);
+	if (rc == 0 && first)
+		rc = add_lines(notes, DUMP_NOTE_OTHER, s->python.notes, e);
+	if (rc == 0 && first && s->python.objects)
 		rc = dump_writer_note(&s->recording.dump, DUMP_NOTE_OTHER, s->python.objects, e);
+	return rc;
+}
+
+int record_modules(struct session *s, uint32_t first_id, struct err *e)
+{
+	struct unseen_notes notes = { .s = s };
+	int rc = record_each(s, first_id, &notes, e);
+
+	rc = rc ?: add_plan(s, first_id == 1, &notes, e);
+	tell_notes(&notes);
 	return rc;
 }
 
 int record_hooks(struct session *s, struct err *e)
 {
-	return note_lines(s, DUMP_NOTE_STATIC, s->hooks.notes, e);
+	struct unseen_notes notes = { .s = s };
+	const int rc = add_lines(&notes, DUMP_NOTE_STATIC, s->hooks.notes, e);
+
+	tell_notes(&notes);
+	return rc;
 }
 
 /* A thread that the dump has a name of, the last one that was recorded. */

@@ -6,7 +6,7 @@ import signal
 
 from harness import DEADLINE, Session, Victim, case
 from reports import analyze
-from terminal import Terminal
+from terminal import ESCAPE, Terminal
 
 WIDTHS = (60, 80, 120, 200)
 STATUS = rb"\d\d:\d\d:\d\d  \d+ samples  live "
@@ -77,6 +77,38 @@ def messages_fit_the_terminal(context):
             terminal = Terminal(context, [context.memattach, *options], columns)
             assert terminal.end() == code, (options, terminal.text)
             assert not terminal.wide_lines(columns), (columns, options, terminal.wide_lines(columns))
+    victim.finish()
+
+
+def sentences(text):
+    """What is said on a terminal to be not seen, as one line each."""
+    lines = re.sub(r"\n {2,}(?!not seen|note|TRUST|still)(?=\S)", " ", ESCAPE.sub("", text.decode()).replace("\r\n", "\n")).split("\n")
+    return [re.sub(r"^\s*not seen:?\s+", "", line) for line in lines if re.match(r"\s*not seen:?\s", line)]
+
+
+@case()
+def what_is_not_seen_is_folded(context):
+    """One sentence for each reason, which names the first; with --verbose and in JSON each function of each module."""
+    victim = Victim(context, "cxx_exceptions")
+    for verbose in ((), ("--verbose",)):
+        dump = context.unique("folded", ".dump")
+        terminal = Terminal(context, [context.memattach, "-p", str(victim.pid), "-o", dump, "--deadline", DEADLINE, "-d", "0.1s", "--hooks", "got",
+                                      *verbose, *context.options], 80)
+        assert terminal.end() == 0, terminal.text
+        notes = [note["text"] for note in analyze(context, dump)["notes"] if note["kind"] == "not_patched"]
+        parts = [re.fullmatch(r"(\S+): (\S+) not patched: (.*)", text) for text in notes]
+        assert all(parts) and len(parts) > len({part[3] for part in parts}), notes
+        report = Terminal(context, [context.memanalyze, *verbose, dump], 80)
+        assert report.end() == 0, report.text
+        for shown in terminal, report:
+            said = sentences(shown.text)
+            assert not shown.wide_lines(80), shown.wide_lines(80)
+            for part in parts:
+                holding = [line for line in said if part[3] in line]
+                same = [other for other in parts if other[3] == part[3]]
+                assert len(holding) == (len(same) if verbose else 1), (verbose, part[3], said)
+                assert not verbose or part[0] in holding, (part[0], said)
+                assert verbose or len(same) == 1 or (holding[0].startswith("calls of ") and same[0][1] in holding[0]), (same, holding)
     victim.finish()
 
 

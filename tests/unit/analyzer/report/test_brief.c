@@ -254,6 +254,43 @@ static void test_warnings_come_before_the_figures(void **state)
 	dump_builder_done(&b);
 }
 
+/* Notes of one reason are one sentence; with --verbose and in JSON they are each.
+ */
+static void test_notes_of_one_reason_are_one(void **state)
+{
+	struct dump_builder b;
+	struct report r;
+	char note[80];
+
+	(void)state;
+	build(&b, RATE);
+	for (unsigned i = 0; i < 20; i++) {
+		snprintf(note, sizeof note, "m%u.so: free not patched: so", i);
+		dump_builder_note(&b, DUMP_NOTE_NOT_PATCHED, note);
+		snprintf(note, sizeof note, "m%u.so has no unwind table: stacks through it may end early", i);
+		dump_builder_note(&b, DUMP_NOTE_NO_UNWIND, note);
+	}
+	dump_builder_note(&b, DUMP_NOTE_NOT_PATCHED, "libodd.so is bound otherwise");
+	make(&r, &b, (struct report_options){ 0 });
+	char *text = text_of(&r);
+	assert_non_null(strstr(text, "\n  not seen   calls of free from m0.so, m1.so, m2.so and 17 more modules: so "
+	                             "(--verbose names each)\n  not seen   libodd.so is bound otherwise\n"));
+	assert_non_null(strstr(text, "\n  stacks     m0.so, m1.so, m2.so and 17 more modules have no unwind table: "
+	                             "stacks through them may end early (--verbose names each)\n"));
+	free(text);
+	assert_says(json_of(&r), "\"m19.so: free not patched: so\"");
+	report_done(&r);
+	brief = false;
+	make(&r, &b, (struct report_options){ 0 });
+	brief = true;
+	text = text_of(&r);
+	assert_non_null(strstr(text, "\n  not seen   m5.so: free not patched: so\n"));
+	assert_non_null(strstr(text, "\n  stacks     m5.so has no unwind table: stacks through it may end early\n"));
+	free(text);
+	report_done(&r);
+	dump_builder_done(&b);
+}
+
 static void test_names_are_plain_in_what_to_do_next(void **state)
 {
 	struct dump_builder b;
@@ -381,6 +418,7 @@ int main(void)
 		cmocka_unit_test(test_the_kernel_may_not_agree),
 		cmocka_unit_test(test_cost_is_told_as_its_limit_is),
 		cmocka_unit_test(test_warnings_come_before_the_figures),
+		cmocka_unit_test(test_notes_of_one_reason_are_one),
 		cmocka_unit_test(test_names_are_plain_in_what_to_do_next),
 		cmocka_unit_test(test_the_layout_follows_the_terminal),
 		cmocka_unit_test(test_functions_below_their_callers),

@@ -68,7 +68,7 @@ static void test_notes_in_words(void **state)
 		{ .kind = NOTE_OWN_CALLS, .module = 7, .hook = HOOK_malloc, .because_of = HOOK_new },
 	};
 	const struct modules none = { 0 };
-	char text[PLAN_NOTE_TEXT];
+	char text[NOTE_FORM_TEXT];
 
 	(void)state;
 	assert_string_equal(plan_note_text(&notes[0], &none, text),
