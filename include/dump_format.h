@@ -285,7 +285,8 @@ struct dump_arena {
  * (DUMP_JAVA_FRAME_47). The sums are over all
  * samples taken with this stack since the session began, w = 1 / p, p = 1 - exp(-S/R) (S counted as 1 if 0; p = 1 if R
  * is 1). What was allocated is estimated by taken + excess: a sample of weight 1 adds to integers alone. Samples that
- * were freed again are those that are neither in LIVE regions nor unkept.
+ * were freed again are those that are neither in LIVE regions nor unkept. A mapping is one sample, of however many
+ * parts: as long as a part of it has or had a record, it is not unkept.
  */
 struct dump_stack {
 	uint64_t hash;            /* not 0 */
@@ -297,7 +298,8 @@ struct dump_stack {
 	double excess_bytes;      /* (atomic) sum of S (w - 1) */
 	double variance_count;    /* (atomic) sum of (1 - p) / p^2 */
 	double variance_bytes;    /* (atomic) sum of S^2 (1 - p) / p^2 */
-	uint64_t unkept;          /* (atomic) samples that had no room in the live table, or were given up for room */
+	uint32_t unkept;          /* (atomic) samples that had no room in the live table, or were given up for room */
+	uint32_t unkept_parts;    /* (atomic) the same of parts of mappings (DUMP_LIVE_PART) */
 	uint64_t frames[];
 };
 /* Bytes of the record of a stack with so many frames of both kinds: whole cache lines, so that its sums, to which all

@@ -66,7 +66,8 @@ static bool record_rest(struct taking *t, const struct dump_live_record *rest)
 	}
 	counter_add(&t->recorder.counters, DUMP_COUNTER_lost_live_full, 1);
 	if (stack)
-		__atomic_fetch_add(&stack->unkept, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(rest->flags & DUMP_LIVE_PART ? &stack->unkept_parts : &stack->unkept, 1,
+		                   __ATOMIC_RELAXED);
 	return false;
 }
 

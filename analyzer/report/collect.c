@@ -221,11 +221,12 @@ static void fill_part(const struct build *b, struct part *part, size_t number, c
 	if (freed > part->tally->history)
 		part->leak.dropped = chosen_part(part, freed - part->tally->history);
 	/* Some of them may have been given up for room instead: it is known of how many in all, not of which stack. */
-	if (stack && lost_live && stack->unkept && stack->taken_count) {
-		uint64_t lost = stack->unkept < lost_live ? stack->unkept : lost_live;
+	const uint64_t unkept = stack ? (uint64_t)stack->unkept + stack->unkept_parts : 0;
+	if (lost_live && unkept && stack->taken_count) {
+		uint64_t lost = unkept < lost_live ? unkept : lost_live;
 		uint64_t dropped = freed > part->tally->history ? freed - part->tally->history : 0;
 		double seen = part->row.sum[FIGURE_LIVE_BYTES].seen + part->tally->history_bytes;
-		lost_samples_weigh(stack, &part->row.frees, seen, (double)lost / (double)(stack->unkept + dropped),
+		lost_samples_weigh(stack, &part->row.frees, seen, (double)lost / (double)(unkept + dropped),
 		                   (double)lost, part->row.lost);
 	}
 	take_side(b, part);

@@ -387,7 +387,8 @@ int dump_read_stack(struct dump *dump, uint32_t reference, struct dump_stack_cop
 		dump_skip(dump, DUMP_SKIP_sums);
 		fresh.stack.excess_bytes = fresh.stack.excess_count = 0;
 		fresh.stack.variance_bytes = fresh.stack.variance_count = 0;
-		fresh.stack.taken_bytes = fresh.stack.taken_count = fresh.stack.unkept = 0;
+		fresh.stack.taken_bytes = fresh.stack.taken_count = 0;
+		fresh.stack.unkept = fresh.stack.unkept_parts = 0;
 	}
 	*copy = fresh;
 	return 0;

@@ -319,12 +319,13 @@ struct dump_stack *dump_writer_stack(const struct dump_writer *w, uint32_t stack
 	return NULL;
 }
 
-void dump_writer_unkept(struct dump_writer *w, uint32_t stack)
+void dump_writer_unkept(struct dump_writer *w, const struct dump_live_record *sample)
 {
-	struct dump_stack *record = dump_writer_stack(w, stack);
+	struct dump_stack *stack = dump_writer_stack(w, sample->stack);
+	uint32_t *count = !stack ? NULL : sample->flags & DUMP_LIVE_PART ? &stack->unkept_parts : &stack->unkept;
 
-	if (record)
-		atomic_fetch_add_explicit(dump_writer_u64(&record->unkept), 1, memory_order_relaxed);
+	if (count)
+		atomic_fetch_add_explicit(dump_writer_u32(count), 1, memory_order_relaxed);
 }
 
 /* As read_lease() of common/dump/dump_reader.c reads it. */

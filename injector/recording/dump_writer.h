@@ -87,8 +87,8 @@ uint64_t dump_writer_live(const struct dump_writer *w);
 uint64_t dump_writer_live_capacity(const struct dump_writer *w);
 /* NULL: the reference leads to no stack, as the target's memory may be damaged. */
 struct dump_stack *dump_writer_stack(const struct dump_writer *w, uint32_t stack);
-/* A live sample of this stack was given up. */
-void dump_writer_unkept(struct dump_writer *w, uint32_t stack);
+/* A live sample was given up. */
+void dump_writer_unkept(struct dump_writer *w, const struct dump_live_record *sample);
 /* Clock and lease. */
 void dump_writer_renew(struct dump_writer *w, uint64_t lease_ns);
 /* Of a recorder that has stopped by itself: the recording ended with the lease. Returns how long it lasted. */

@@ -101,7 +101,7 @@ static const struct field stack_fields[] = {
 	FIELD(dump_stack, hash),        FIELD(dump_stack, frame_count),   FIELD(dump_stack, flags),
 	FIELD(dump_stack, taken_count), FIELD(dump_stack, taken_bytes),   REAL(dump_stack, excess_count),
 	REAL(dump_stack, excess_bytes), REAL(dump_stack, variance_count), REAL(dump_stack, variance_bytes),
-	FIELD(dump_stack, unkept),
+	FIELD(dump_stack, unkept),      FIELD(dump_stack, unkept_parts),
 };
 static const struct field code_fields[] = {
 	FIELD(dump_code, hash),        FIELD(dump_code, data_bytes), FIELD(dump_code, flags),

@@ -88,7 +88,7 @@ static uint64_t collect(struct dump_writer *w)
 		if (thinning_rate(w->thinnings, w->thinning_count, &sample, UINT64_MAX) ||
 		    !give_up(&x.table, x.k, &x.record))
 			continue;
-		dump_writer_unkept(w, x.record.stack);
+		dump_writer_unkept(w, &x.record);
 		n++;
 	}
 	return n;

@@ -300,6 +300,65 @@ static void test_pieces_have_room(void **state)
 		assert_int_equal(size_at(AT(page)), PAGE);
 }
 
+static int open_small(void **state)
+{
+	(void)state;
+	place = NEAR;
+	start(1, false);
+	fixture_region(&fixture, DUMP_REGION_LIVE, DUMP_LIVE_BYTES(64u), 64);
+	fixture_region(&fixture, DUMP_REGION_STACK_INDEX, 64 * DUMP_INDEX_ENTRY_BYTES, 64);
+	fixture_region(&fixture, DUMP_REGION_STACKS, 1 << 20, 0);
+	fixture_region(&fixture, DUMP_REGION_HISTORY, 64 * 4096, 64);
+	return 0;
+}
+
+/* How many samples have records, of which a mapping is one; of the stack of the first. */
+static uint64_t samples_with_records(uint32_t *stack)
+{
+	enum { MOST = 4096 };
+	static struct dump_live_record live[MOST];
+	static uint64_t stamps[MOST];
+	struct dump_history_record past;
+	uint64_t count = fixture_all_live(&fixture, live, MOST), samples = 0;
+
+	assert_in_range(count, 1, MOST);
+	*stack = live[0].stack;
+	for (uint64_t i = 0; i < count; i++)
+		stamps[i] = live[i].stamp;
+	for (uint64_t n = 0; fixture_history(&fixture, n, &past); n++) {
+		assert_in_range(count, 1, MOST - 1);
+		stamps[count++] = past.allocated_stamp;
+	}
+	for (uint64_t i = 0, k; i < count; i++) {
+		for (k = 0; k < i && stamps[k] != stamps[i];)
+			k++;
+		samples += k == i;
+	}
+	return samples;
+}
+
+/* As many are unkept as have no record at all, also where mappings are cut, or moves of them fail. */
+static void test_samples_have_room_or_not(void **state)
+{
+	uint32_t reference;
+
+	(void)state;
+	map_hook_ask = ask;
+	gone_to = 0;
+	for (uint64_t i = 0; i < 100; i++)
+		map(AT(20 * i), 9 * PAGE, ANONYMOUS);
+	for (uint64_t i = 0; i < 100; i++)
+		unmap(AT(20 * i + 1 + i % 7), PAGE);
+	for (uint64_t i = 0; i < 100; i++)
+		remap_fails(AT(20 * i + i % 4), (2 + i % 3) * PAGE, 0, 10 * PAGE, MREMAP_MAYMOVE);
+	const uint64_t samples = samples_with_records(&reference);
+	const struct dump_stack *stack = fixture_stack(&fixture, reference);
+	assert_int_equal(stack->taken_count, 100);
+	assert_int_equal(stack->unkept, 100 - samples);
+	assert_true(stack->unkept && stack->unkept_parts);
+	assert_int_equal(stack->unkept + stack->unkept_parts, fixture_counter(&fixture, DUMP_COUNTER_lost_live_full));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -312,6 +371,7 @@ int main(void)
 		EXACT(test_no_room_for_ranges),
 		EXACT(test_a_search_is_short),
 		EXACT(test_pieces_have_room),
+		cmocka_unit_test_setup_teardown(test_samples_have_room_or_not, open_small, close_session),
 		cmocka_unit_test_setup_teardown(test_following_is_no_sampling, open_rate, close_session),
 		cmocka_unit_test_setup_teardown(test_parts_keep_their_probability, open_rate, close_session),
 	};

@@ -47,6 +47,33 @@ static void test_lost_samples_are_not_exact(void **state)
 	dump_builder_done(&b);
 }
 
+/* A part of a mapping that had no room is in no sum of samples: those that the history has dropped were freed. */
+static void test_lost_parts_are_no_samples(void **state)
+{
+	struct dump_builder b;
+	struct report r;
+
+	(void)state;
+	for (uint32_t parts = 0; parts < 2; parts++) {
+		dump_builder_init(&b, 1, 64, 8, 1);
+		uint32_t a = dump_builder_stack(&b, frames_a, 2, 0);
+		for (int i = 0; i < 10; i++)
+			sample(&b, a, 100, 1, 1, i < 5 ? 5 : 0);
+		struct dump_stack *stack = dump_builder_at(&b, (uint64_t)a * DUMP_STACK_ALIGN);
+		stack->taken_count += 2;
+		stack->taken_bytes += 200;
+		stack->unkept = parts ? 0 : 2;
+		stack->unkept_parts = parts ? 2 : 0;
+		dump_builder_header(&b)->counters[0][DUMP_COUNTER_lost_live_full] = 2;
+		make(&r, &b, (struct report_options){ .leaks = true });
+		assert_int_equal(r.rows.list[0].leak->dropped, parts ? 2 : 0);
+		struct estimate live = report_estimate(&r, &r.rows.list[0], FIGURE_LIVE_BYTES);
+		assert_true(live.low == 500 && live.high > 599);
+		report_done(&r);
+		dump_builder_done(&b);
+	}
+}
+
 /* Aligned operator new of the library of C++ asks for a multiple of the alignment: that is not what was asked of it. */
 static void test_rounded_sizes_are_not_exact(void **state)
 {
@@ -242,11 +269,9 @@ static void test_session_without_an_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lost_samples_are_not_exact),
-		cmocka_unit_test(test_rounded_sizes_are_not_exact),
-		cmocka_unit_test(test_merge),
-		cmocka_unit_test(test_samples_without_a_stack),
-		cmocka_unit_test(test_session_without_an_end),
+		cmocka_unit_test(test_lost_samples_are_not_exact),  cmocka_unit_test(test_lost_parts_are_no_samples),
+		cmocka_unit_test(test_rounded_sizes_are_not_exact), cmocka_unit_test(test_merge),
+		cmocka_unit_test(test_samples_without_a_stack),     cmocka_unit_test(test_session_without_an_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

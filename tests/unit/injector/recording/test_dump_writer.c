@@ -182,7 +182,7 @@ static void test_writer_believes_nothing_of_the_target(void **state)
 		if (dump_writer_grow(&writer, &e) < 0)
 			assert_int_equal(e.code, ENOSPC);
 		dump_writer_renew(&writer, 1000000000);
-		dump_writer_unkept(&writer, (uint32_t)random_word(&random));
+		dump_writer_unkept(&writer, &(struct dump_live_record){ .stack = (uint32_t)random_word(&random) });
 		dump_writer_live(&writer);
 		module.id = i + 1;
 		if (dump_writer_module(&writer, &module, 1, 1, 0, &e) < 0 ||

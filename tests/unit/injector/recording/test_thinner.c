@@ -79,6 +79,7 @@ static bool put(uint64_t i)
 		                           .stamp = clock_dump_stamp(),
 		                           .rate_bytes = RATE,
 		                           .stack = i % 7 ? h->unknown_stack : (uint32_t)i,
+		                           .flags = i % 5 ? 0 : DUMP_LIVE_PART,
 		                           .tid = 1 };
 
 	dump_writer_count(&writer, DUMP_COUNTER_samples_taken, 1);
@@ -162,8 +163,8 @@ static void test_thinner_is_not_needed_while_the_table_can_grow(void **state)
 	assert_int_equal(dump_writer_live(&writer), 20000);
 }
 
-/* Live samples of the one stack that there is. */
-static uint64_t with_stack(void)
+/* Live samples of the one stack that there is, whole ones or parts. */
+static uint64_t with_stack(uint16_t part)
 {
 	const struct dump_header *h = writer.shared;
 	uint64_t n = 0;
@@ -171,13 +172,14 @@ static uint64_t with_stack(void)
 	for (uint32_t i = 0; i < h->region_count; i++)
 		for (uint64_t k = 0; h->regions[i].kind == DUMP_REGION_LIVE && k < h->regions[i].entries; k++)
 			n += !DUMP_KEY_IS_FREE(records_of(&h->regions[i])[k].address) &&
-			     records_of(&h->regions[i])[k].stack == h->unknown_stack;
+			     records_of(&h->regions[i])[k].stack == h->unknown_stack &&
+			     (records_of(&h->regions[i])[k].flags & DUMP_LIVE_PART) == part;
 	return n;
 }
 
 static void test_thinner_makes_room(void **state)
 {
-	uint64_t rate, given_up, n, of_stack;
+	uint64_t rate, given_up, n, of_stack, parts;
 	struct tally before, after;
 	struct err e;
 
@@ -187,13 +189,15 @@ static void test_thinner_makes_room(void **state)
 	before = read_dump(path);
 	assert_int_equal(before.records, n);
 	assert_tags_fit();
-	of_stack = with_stack();
-	assert_true(of_stack < n);
+	of_stack = with_stack(0);
+	parts = with_stack(DUMP_LIVE_PART);
+	assert_true(of_stack && parts && of_stack + parts < n);
 	assert_int_equal(thinner_make_room(&writer, &rate, &given_up, &e), 0);
 	assert_tags_fit();
 	const struct dump_stack *stack =
 		(const void *)((const char *)writer.shared + (uint64_t)writer.shared->unknown_stack * DUMP_STACK_ALIGN);
-	assert_int_equal(stack->unkept, of_stack - with_stack());
+	assert_int_equal(stack->unkept, of_stack - with_stack(0));
+	assert_int_equal(stack->unkept_parts, parts - with_stack(DUMP_LIVE_PART));
 	assert_true(rate > RATE && writer.shared->rate_bytes == rate);
 	after = read_dump(path);
 	assert_int_equal(after.records, n - given_up);
