@@ -86,6 +86,7 @@ static void tell_session(struct session *s, bool proved)
 	const unsigned words = s->python.functions.word_count;
 	if (proved || words)
 		doctor_fact_lines("", "  ", s->python.notes);
+	doctor_fact_lines("", "  ", s->python.unseen);
 	doctor_fact_lines("", "  ", s->python.objects);
 	if (s->python.hooked_module)
 		doctor_fact("",

@@ -275,8 +275,7 @@ bool entry_hooks_cover(const struct entry_hooks *h, uint64_t address)
 	return h->covered_count && bsearch(&address, h->covered, h->covered_count, sizeof address, by_address);
 }
 
-/* Is a function of the module hooked, and not because it was given? */
-static bool has_hook(const struct entry_hooks *h, const struct elf_module *m)
+bool entry_hooks_are_in(const struct entry_hooks *h, const struct elf_module *m)
 {
 	for (size_t i = 0; i < h->count; i++)
 		if (!h->list[i].given && h->list[i].address >= m->exec_start && h->list[i].address < m->exec_end)
@@ -292,7 +291,7 @@ void entry_hooks_drop_notes(const struct entry_hooks *h, const struct modules *m
 	for (size_t i = 0; i < plan->note_count; i++) {
 		const struct plan_note *note = &plan->notes[i];
 		if (note->kind != NOTE_CONTAINS || note->allocator->never_seen ||
-		    !has_hook(h, &modules->list[note->module]))
+		    !entry_hooks_are_in(h, &modules->list[note->module]))
 			plan->notes[kept++] = *note;
 	}
 	plan->note_count = kept;

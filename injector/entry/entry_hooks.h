@@ -78,6 +78,8 @@ int entry_hooks_add(struct entry_hooks *h, const struct entry_hook *hook, struct
 
 /* Are all calls of the function at the address seen by the hooks? */
 bool entry_hooks_cover(const struct entry_hooks *h, uint64_t address);
+/* Is a function of the module hooked, and not because it was given? */
+bool entry_hooks_are_in(const struct entry_hooks *h, const struct elf_module *m);
 /* The plan notes of a module that an allocator is in it which is not seen: drops the lines that are not true any more.
  */
 void entry_hooks_drop_notes(const struct entry_hooks *h, const struct modules *modules, struct got_plan *plan);

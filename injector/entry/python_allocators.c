@@ -13,6 +13,7 @@
 
 #define CODE_BYTES_MAX 512u  /* of a function: where the compiler has put the allocator into it, that comes behind */
 #define INSTRUCTIONS_MAX 40u /* in which the limit is compared */
+#define LAYERS_MAX 4u        /* of tools before an allocator */
 
 static const char *const names[DOMAINS][ROW_WORDS] = {
 	[DOMAIN_RAW] = { NULL, "PyMem_RawMalloc", "PyMem_RawCalloc", "PyMem_RawRealloc", "PyMem_RawFree" },
@@ -148,15 +149,60 @@ static bool compares_limit(const struct look *l, uint64_t function)
 	return false;
 }
 
+static bool has_own_functions(const struct look *l, const struct python_row *row)
+{
+	for (unsigned i = ROW_MALLOC; i <= ROW_FREE; i++)
+		if (!elf_module_holds(l->module, row->words[i], 1, PF_X))
+			return false;
+	return true;
+}
+
+/* What a tool of the interpreter passes on to: its context is such a row (tracemalloc), or has it behind a letter. */
+static bool pass_on(const struct look *l, struct python_row *row)
+{
+	for (unsigned before = 0; before < 2; before++) {
+		struct python_row next = { .address = row->words[ROW_CONTEXT] + before * sizeof(uint64_t) };
+		if (is_private_data(l, &next) &&
+		    target_read(l->tm, next.address, next.words, sizeof next.words, ERR_IGNORED) == 0 &&
+		    has_own_functions(l, &next)) {
+			*row = next;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The allocator behind all tools. False: that is not told. */
+static bool find_last(const struct look *l, enum python_domain domain, struct python_row *row)
+{
+	*row = l->out->rows[domain];
+	for (unsigned i = 0; row->words[ROW_CONTEXT] && i < LAYERS_MAX; i++)
+		if (!has_own_functions(l, row) || !pass_on(l, row))
+			return false;
+	return !row->words[ROW_CONTEXT];
+}
+
+static bool is_no_third(const struct look *l)
+{
+	struct python_row last[DOMAINS];
+
+	for (unsigned domain = 0; domain < DOMAINS; domain++)
+		if (!find_last(l, domain, &last[domain]))
+			return false;
+	const struct python_row *object = &last[DOMAIN_OBJECT];
+	return same_functions(object, &last[DOMAIN_MEM]) &&
+	       (same_functions(object, &last[DOMAIN_RAW]) ||
+	        (has_own_functions(l, object) && compares_limit(l, object->words[ROW_MALLOC])));
+}
+
 static bool is_pool(struct look *l)
 {
 	const struct python_row *object = &l->out->rows[DOMAIN_OBJECT], *mem = &l->out->rows[DOMAIN_MEM];
 
 	if (object->words[ROW_CONTEXT] || mem->words[ROW_CONTEXT] || !same_functions(object, mem))
 		return refuse(l, "the program has set another allocator for them (tracemalloc, PYTHONMALLOC, a tool)");
-	for (unsigned i = ROW_MALLOC; i <= ROW_FREE; i++)
-		if (!elf_module_holds(l->module, object->words[i], 1, PF_X))
-			return refuse(l, "the program has set an allocator for them that is not the interpreter's");
+	if (!has_own_functions(l, object))
+		return refuse(l, "the program has set an allocator for them that is not the interpreter's");
 	for (unsigned i = ROW_MALLOC; i < ROW_FREE; i++)
 		for (unsigned k = i + 1; k <= ROW_FREE; k++)
 			if (object->words[i] == object->words[k])
@@ -173,10 +219,13 @@ static void look(struct look *l)
 		if (!find_row(l, domain))
 			return;
 	if (overlap(&rows[DOMAIN_RAW], &rows[DOMAIN_MEM]) || overlap(&rows[DOMAIN_RAW], &rows[DOMAIN_OBJECT]) ||
-	    overlap(&rows[DOMAIN_MEM], &rows[DOMAIN_OBJECT]))
+	    overlap(&rows[DOMAIN_MEM], &rows[DOMAIN_OBJECT])) {
 		(void)refuse(l, "the rows of its domains are not three");
-	else if (same_functions(&rows[DOMAIN_RAW], &rows[DOMAIN_OBJECT]) &&
-	         same_functions(&rows[DOMAIN_RAW], &rows[DOMAIN_MEM]))
+		return;
+	}
+	l->out->no_third = is_no_third(l);
+	if (same_functions(&rows[DOMAIN_RAW], &rows[DOMAIN_OBJECT]) &&
+	    same_functions(&rows[DOMAIN_RAW], &rows[DOMAIN_MEM]))
 		l->out->kind = PYTHON_ALLOCATOR_MALLOC;
 	else if (is_pool(l))
 		l->out->kind = PYTHON_ALLOCATOR_POOL;

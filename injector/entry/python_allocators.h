@@ -12,6 +12,11 @@
  * context of both domains is NULL, both have the same four functions, these are code of the interpreter, and the first
  * compares a size with the limit of its blocks. What the domain raw has is the C library's malloc, or what the program
  * has put there; it is looked at only to tell whether the others are the same.
+ *
+ * CPython 3.13 and later contain a third one, mimalloc, for PYTHONMALLOC=mimalloc and for builds without the
+ * interpreter's lock. It is not used if all domains lead to one of the two. tracemalloc and the debug hooks are no
+ * allocators: their functions are the interpreter's, and their context, in its data, is or has the row to which they
+ * pass all on.
  */
 #pragma once
 
@@ -34,6 +39,7 @@ enum python_allocator_kind {
 
 struct python_allocators {
 	enum python_allocator_kind kind;
+	bool no_third; /* CPython's own and that of raw give all that there is, also where a tool is before them */
 	struct python_row rows[DOMAINS]; /* read, unless the kind is unknown */
 	char why[200];
 };

@@ -167,6 +167,8 @@ static int add_plan(struct session *s, bool first, struct unseen_notes *notes, s
 	if (rc == 0 && first)
 		rc = add_lines(notes, DUMP_NOTE_STATIC, s->hooks.notes, e);
 	if (rc == 0 && first)
+		rc = add_lines(notes, DUMP_NOTE_STATIC, s->python.unseen, e);
+	if (rc == 0 && first)
 		rc = add_lines(notes, DUMP_NOTE_OTHER, s->python.notes, e);
 	if (rc == 0 && first && s->python.objects)
 		rc = dump_writer_note(&s->recording.dump, DUMP_NOTE_OTHER, s->python.objects, e);

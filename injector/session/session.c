@@ -50,6 +50,7 @@ void session_done(struct session *s)
 	target_close(&s->target);
 	java_names_free(s->java_names);
 	free(s->python.notes);
+	free(s->python.unseen);
 	free(s->python.objects);
 	python_paths_done(&s->python.paths);
 	free(s->python.details);

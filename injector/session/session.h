@@ -202,6 +202,7 @@ struct session_python {
 	bool words_are_back;                 /* the program has undone those hooks, and that was said */
 	char *objects;                       /* a line: its small objects are recorded, too; NULL: they are not */
 	char *notes;                         /* lines: whose frames or small objects are not, and why; NULL none */
+	char *unseen;                        /* lines: what it may allocate of any size unseen; NULL none */
 	char *details;                       /* lines for --verbose; NULL none */
 };
 

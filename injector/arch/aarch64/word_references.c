@@ -4,11 +4,21 @@
 #include "arch/aarch64/made.h"
 
 #define CALL_KEEPS 0xfff80000u /* x19 and higher */
+#define BRANCHES_MAX 16u
 
 /* Registers whose address was read from a word of data: what is read there is no address to go on with. */
 struct follower {
 	struct made made;
 	uint32_t read;
+};
+
+/* What was known at branches with a condition, for the code that is reached in no other way. */
+struct branches {
+	struct {
+		uint64_t target;
+		struct follower then;
+	} list[BRANCHES_MAX];
+	unsigned count;
 };
 
 static void add(struct word_references *r, uint64_t place)
@@ -49,21 +59,55 @@ static void step(struct follower *f, struct word_references *r, uint32_t word, u
 	}
 }
 
+static void branch(struct branches *b, const struct follower *f, uint64_t target)
+{
+	if (b->count < BRANCHES_MAX) {
+		b->list[b->count].target = target;
+		b->list[b->count++].then = *f;
+	}
+}
+
+/* Nothing falls through to here: what the first branch has, if one leads here. */
+static void begin_anew(const struct branches *b, struct follower *f, uint64_t here)
+{
+	for (unsigned i = 0; i < b->count; i++)
+		if (b->list[i].target == here) {
+			*f = b->list[i].then;
+			return;
+		}
+}
+
+/* Calls keep few registers. True: control does not pass on behind the instruction. */
+static bool leave(struct follower *f, struct branches *b, uint32_t word, uint64_t here)
+{
+	unsigned what = 0;
+	int64_t distance;
+	bool calls = false;
+
+	const bool jumps = word_is_jump(word, &calls), indirect = word_is_indirect(word, &what);
+	if (jumps ? calls : indirect && what == 1)
+		f->made.known &= CALL_KEEPS;
+	f->read &= f->made.known;
+	if (word_is_condition(word, &distance) && distance > 0)
+		branch(b, f, here + (uint64_t)distance);
+	return jumps ? !calls : indirect && what != 1;
+}
+
 void word_references_find(struct word_references *r, const uint8_t *code, size_t bytes, uint64_t address,
                           word_read_fn read, void *context)
 {
+	struct branches branches = { .count = 0 };
 	struct follower f = { 0 };
+	bool ended = false;
 
 	r->count = 0;
 	for (size_t at = 0; at + WORD_BYTES <= bytes; at += WORD_BYTES) {
 		const uint32_t word = word_at(code + at);
-		unsigned what;
-		bool calls;
 
+		if (ended)
+			begin_anew(&branches, &f, address + at);
 		step(&f, r, word, address + at, read, context);
-		if ((word_is_jump(word, &calls) && calls) || (word_is_indirect(word, &what) && what == 1))
-			f.made.known &= CALL_KEEPS;
-		f.read &= f.made.known;
+		ended = leave(&f, &branches, word, address + at);
 	}
 }
 

@@ -68,7 +68,7 @@ static int choose_hooks(struct session *s, const struct allocators *found, uint6
 	return rc ?: entry_hooks_choose(&s->hooks, &in, e);
 }
 
-/* CPython 3.13 and later contain mimalloc, for builds without the interpreter's lock and for PYTHONMALLOC. */
+/* Of CPython: one in a library is told of by python_session_find(). */
 static bool is_spare(const struct session *s, const struct known_allocator *known)
 {
 	const struct elf_module *program = modules_main(&s->view.modules);
@@ -77,7 +77,7 @@ static bool is_spare(const struct session *s, const struct known_allocator *know
 	if (!program || known->family != FAMILY_MIMALLOC)
 		return false;
 	python_allocators_find(&python, program, &s->memory, &s->view.maps);
-	return python.kind != PYTHON_ALLOCATOR_UNKNOWN;
+	return python.no_third;
 }
 
 int plan_look(struct session *s, struct allocators *found, struct stored_pointer *stored, struct err *e)

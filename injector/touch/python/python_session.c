@@ -16,6 +16,7 @@
 #include "session/record.h"
 #include "host/say.h"
 
+#define THIRD_SINCE 13u            /* CPython contains mimalloc */
 #define PROOF_NS 1000000000ull     /* no further proof is begun after that */
 #define PAUSE_SHARE 8u             /* between two looks at one that is awaited: of the time since the attach, */
 #define PAUSE_MIN_NS 1000000ull    /* but no less */
@@ -61,13 +62,29 @@ static void pass_over(struct session *s, const struct python_runtime *r, const c
 		         "its objects of up to 512 bytes are not recorded either, since nothing of it is proved");
 }
 
+/* That a program itself contains mimalloc its messages show already (plan.h). */
+static void note_third(struct session *s, const struct python_runtime *r, const struct target_memory *memory)
+{
+	struct python_allocators a;
+
+	if (r->module->is_main || r->version.free_threaded || (r->version.minor && r->version.minor < THIRD_SINCE) ||
+	    entry_hooks_are_in(&s->hooks, r->module))
+		return;
+	python_allocators_find(&a, r->module, memory, &s->view.maps);
+	if (!a.no_third)
+		add_line(&s->python.unseen,
+		         "CPython%s%s in %s contains mimalloc, and its table of allocators does not show that this is "
+		         "not used: what it allocates by that is not seen",
+		         r->version.text[0] ? " " : "", r->version.text, elf_module_name(r->module));
+}
+
 /* They need no proof of how frames are laid out: the table of allocators has its own. */
 static void take_objects(struct session *s, const struct python_runtime *r, const struct target_memory *memory)
 {
 	char text[PYTHON_HOOKS_TEXT];
 
 	if (r->version.free_threaded) {
-		add_line(&s->python.notes,
+		add_line(&s->python.unseen,
 		         "objects of Python of any size are not recorded: a free-threaded build takes them from an "
 		         "allocator of its own");
 		return;
@@ -110,6 +127,7 @@ static void look_at(struct session *s, const struct python_runtime *r, const str
 	const char *why = python_stay_refusal(r, &s->view.modules, memory->budget);
 	struct python_proof p;
 
+	note_third(s, r, memory);
 	if (why) {
 		pass_over(s, r, why);
 		add_line(&s->python.notes, PYTHON_HOOKS_OBJECTS " are not recorded: the program may unload %s",
@@ -162,6 +180,7 @@ void python_session_find(struct session *s)
 	struct err e;
 
 	free(s->python.notes);
+	free(s->python.unseen);
 	free(s->python.objects);
 	python_paths_done(&s->python.paths);
 	free(s->python.details);

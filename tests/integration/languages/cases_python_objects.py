@@ -9,7 +9,7 @@ import subprocess
 from cases_python import pythons, running
 from cases_python_frames import TARGETS
 from cases_rates import SURE
-from harness import PATIENCE, Session, Snapshot, Victim, case, check_receipt, check_same, log
+from harness import PATIENCE, Session, Skip, Snapshot, Victim, case, check_receipt, check_same, log
 from python_dump import DEEP, TRUNCATED, PythonDump
 from reports import analyze
 
@@ -141,6 +141,30 @@ def python_objects_of_other_allocators(context):
             check_blocks(PythonDump(session.dump), made)
         victim.ask("drop", "DROPPED")
         victim.end()
+
+
+@case()
+def python_mimalloc_is_not_seen(context):
+    """CPython 3.13 and later contain mimalloc: figures are a bound where it is in use, and only there."""
+    looked = 0
+    for python in running(context, OBJECTS):
+        program = [*python[:-1], "-c"] if python[-1] == str(OBJECTS) else python[:-1]
+        number = subprocess.run([*program, "import sys; print(sys.hexversion)"], stdout=subprocess.PIPE, text=True, timeout=PATIENCE, check=True)
+        if int(number.stdout) < 0x030D0000:
+            continue
+        looked += 1
+        for name, value, seen in (("MALLOC", "mimalloc", False), ("MALLOC", "mimalloc_debug", False), ("MALLOC", "malloc", True),
+                                  ("MALLOC", "pymalloc_debug", True), ("TRACEMALLOC", "3", True), ("UTF8", "1", True)):
+            victim = Objects(context, python, **{"PYTHON" + name: value})
+            session = Session(context, victim.pid, "--python-allocators", "off", rate="64k")
+            assert bool(re.search("not seen: .*mimalloc", session.said())) != seen, (value, session.said())
+            victim.ask("make", "MADE")
+            check_receipt(session.stop(), victim.pid)
+            trust = json.dumps(analyze(context, session.dump)["trust"])
+            assert ("allocator_inside" in trust or "nothing_hooked" in trust) != seen, (value, trust)
+            victim.end()
+    if not looked:
+        raise Skip("no CPython of 3.13 or later is here; MEMATTACH_PYTHONS names others")
 
 
 @case()

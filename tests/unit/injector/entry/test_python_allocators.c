@@ -114,6 +114,55 @@ static void test_other_allocators_are_refused(void **state)
 	assert_refused("does not compare");
 }
 
+/* Tools of the interpreter itself, which pass on to a row: before the allocator, or one before the other. */
+static void test_tools_hide_no_third_allocator(void **state)
+{
+	static struct {
+		uint64_t letter;
+		struct row row;
+	} checked;
+	static struct row traced;
+
+	(void)state;
+	assert_true(found().no_third);
+	for (unsigned i = ROW_MALLOC; i <= ROW_FREE; i++)
+		raw_row.words[i] = (uint64_t)pool_free;
+	checked.row = object_row;
+	checked.letter = 'o';
+	traced = (struct row){ { (uint64_t)&checked, (uint64_t)pool_calloc, (uint64_t)pool_calloc,
+		                 (uint64_t)pool_calloc, (uint64_t)pool_calloc } };
+	object_row = mem_row = traced;
+	object_row.words[ROW_CONTEXT] = (uint64_t)&traced;
+	assert_true(found().no_third);
+	/* The same before malloc. */
+	checked.row = raw_row;
+	assert_true(found().no_third);
+}
+
+static void test_a_third_allocator_is_not_excluded(void **state)
+{
+	const uint64_t nowhere[] = { 8, UINT64_MAX, (uint64_t)(uintptr_t)memcpy, (uint64_t)(uintptr_t)pool_free };
+
+	(void)state;
+	object_row.words[ROW_MALLOC] = mem_row.words[ROW_MALLOC] = (uint64_t)without_limit;
+	assert_false(found().no_third); /* mimalloc */
+	fill_rows();
+	mem_row.words[ROW_CALLOC] = (uint64_t)without_limit;
+	assert_false(found().no_third); /* of two domains, each another */
+	for (unsigned i = 0; i < sizeof nowhere / sizeof *nowhere; i++) {
+		fill_rows();
+		object_row.words[ROW_CONTEXT] = mem_row.words[ROW_CONTEXT] = nowhere[i];
+		assert_false(found().no_third);
+	}
+	fill_rows();
+	raw_row.words[ROW_CONTEXT] = object_row.words[ROW_CONTEXT] = (uint64_t)&raw_row; /* in a circle */
+	for (unsigned i = ROW_MALLOC; i <= ROW_FREE; i++)
+		raw_row.words[i] = (uint64_t)pool_free;
+	assert_false(found().no_third);
+	row_pointer = NULL; /* no table */
+	assert_false(found().no_third);
+}
+
 /* Words that lead nowhere, and to data. */
 static void test_forged_words_are_refused(void **state)
 {
@@ -188,6 +237,8 @@ int main(void)
 		TEST(test_rows_are_found),
 		TEST(test_malloc_needs_no_hook),
 		TEST(test_other_allocators_are_refused),
+		TEST(test_tools_hide_no_third_allocator),
+		TEST(test_a_third_allocator_is_not_excluded),
 		TEST(test_forged_words_are_refused),
 		TEST(test_forged_places_are_refused),
 		cmocka_unit_test(test_any_bytes_are_read),
