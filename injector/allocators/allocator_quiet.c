@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "allocators/allocator_internal.h"
+#include "arch/code.h"
 #include "got/listed_hook.h"
 
 #define HEAD_BYTES (2 * INSTRUCTION_MAX)
@@ -69,13 +70,15 @@ static bool makes_blocks_of_malloc(struct finder *f, const struct module_view *v
 /* Is nothing known that would make malloc run the program's new_handler? */
 static bool malloc_is_quiet(const struct finder *f, const struct module_view *v)
 {
-	struct instruction in;
+	uint8_t code[RETURNS_ADDRESS_BYTES];
+	uint64_t place;
 	uint32_t mode;
 
-	if (!f->asks_mode || !elf_module_holds(v->file.module, f->asks_mode, 1, PF_X))
+	if (!f->asks_mode || !elf_module_holds(v->file.module, f->asks_mode, sizeof code, PF_X))
 		return true;
-	return first_instruction(f, v, f->asks_mode, &in) && in.has_memory && !in.loads_address &&
-	       target_read(&f->memory, in.memory, &mode, sizeof mode, ERR_IGNORED) == 0 && mode == 0;
+	return target_read(&f->memory, f->asks_mode, code, sizeof code, ERR_IGNORED) == 0 &&
+	       code_returns_number(code, f->asks_mode, &place) &&
+	       target_read(&f->memory, place, &mode, sizeof mode, ERR_IGNORED) == 0 && mode == 0;
 }
 
 /* A lowest function of that name: its hook is passed by, so nothing below it may be hooked. */

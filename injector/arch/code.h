@@ -64,6 +64,9 @@ bool code_calls_what_was_read(const uint8_t *code, size_t at);
 /* Does the function do nothing but return an address that is at a distance from its code? */
 bool code_returns_address(const uint8_t code[RETURNS_ADDRESS_BYTES], uint64_t address, uint64_t *returned);
 
+/* Does it do nothing but return the number of four bytes at *place, a distance from its code? */
+bool code_returns_number(const uint8_t code[RETURNS_ADDRESS_BYTES], uint64_t address, uint64_t *place);
+
 enum distance_kind {
 	DISTANCE_BRANCH,  /* of a call or jump, with or without a condition */
 	DISTANCE_ADDRESS, /* makes the address */

@@ -31,8 +31,9 @@ ELSEWHERE = ("known_heap_exact", "known_heap_64k", "idle_sleeper_is_as_before", 
              "doctor_shows_python_stacks", "memattach_killed_then_detach", "ctrl_c", "target_killed",
              "killed_storm", "killed_poll", "killed_epoll", "two_at_once_storm", "two_detaches_at_once", "detach_from_elsewhere",
              "launched_from_its_main_on", "launched_ends_as_it_ends", "static_programs_exact",
+             "linked_allocators_exact", "entry_hooks_exact", "known_heap_exact_musl",
              "java_amounts_are_known_to_their_lines",
-             "census_accounts_for_all", "census_of_jemalloc", "census_by_type", "census_by_holder",
+             "census_accounts_for_all", "census_of_jemalloc", "census_of_tcmalloc", "census_of_mimalloc", "census_by_type", "census_by_holder",
              "unreachable_after_the_first_thread",
              "second_session_is_refused", "recording_stops_when_the_lease_runs_out")
 # Runs again with a sanitized memattach (label middle_sanitized); it needs the program alloc_loop.

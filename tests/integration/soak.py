@@ -24,7 +24,7 @@ import time
 sys.dont_write_bytecode = True
 import folders  # noqa: E402, F401 pylint: disable=unused-import
 import harm_kills  # noqa: E402
-from harm_kills import (VICTIMS, calls_of, check_kills, kill_at_call, kill_points, random_kills,  # noqa: E402
+from harm_kills import (VICTIMS, calls_of, check_kills, kill_at_call, sampled_points, random_kills,  # noqa: E402
                         sufferer_of)
 from harness import Context  # noqa: E402
 from cases_clone import clear_padding, no_clone  # noqa: E402
@@ -34,7 +34,7 @@ from procfs import PATIENCE, Failure, Skip, tasks_of  # noqa: E402
 SLICE_SECONDS = 30
 SLICE_PATIENCE = 600  # a slice that does not end is a hang
 LEAST = 8  # in a slice: its first attach and its first --detach only tell how long they take, and are not killed
-CYCLED = ("storm", "redis", "dlopen", "churn", "forks", "signals", "exceptions", "vectors", "musl", "musl-forks", "musl-churn",
+CYCLED = ("storm", "redis", "postgres", "dlopen", "churn", "forks", "signals", "exceptions", "vectors", "musl", "musl-forks", "musl-churn",
           "rootless", "poll", "futex", "epoll", "python", "python-forks", "java")
 SWEPT = ("storm", "poll", "signals", "redis")
 RATES = ("1", "4k", "64k", "512k")
@@ -159,7 +159,7 @@ def slice_of(options, ledger, part, first):
         if kind == "calls":
             points = ledger.points(part)
             if points is None:
-                points = kill_points(calls_of(context, sufferer, detaching), 0)
+                points = sampled_points(calls_of(context, sufferer, detaching), options.every)
                 random.Random(part).shuffle(points)  # a part of it is a sample of everything
                 with open(ledger.points_path(part), "w", encoding="utf-8") as file:
                     json.dump(points, file)
@@ -293,6 +293,8 @@ def main():
     parser.add_argument("--censuses", type=int, default=10000, help="in all (default %(default)s)")
     parser.add_argument("--sweep", nargs="*", default=[], choices=list(VICTIMS), metavar="VICTIM",
                         help=f"kill at each system call, with these victims (as {' '.join(SWEPT)})")
+    parser.add_argument("--every", type=int, default=1, metavar="K",
+                        help="with --sweep: of calls that change nothing in the victim only each K-th, the first and the last")
     parser.add_argument("--seconds", type=float, default=0, help="end after this time (default: when all is done)")
     parser.add_argument("--options", default="", help="of memattach, for every attach: \"--hooks entry\"")
     parser.add_argument("--slice", type=float, default=SLICE_SECONDS, help="seconds of a slice (default %(default)s)")
@@ -320,7 +322,7 @@ def main():
         print(json.dumps(slice_of(options, ledger, options.run_slice, options.first)))
         return 0
     options.again = ["--memattach", options.memattach, "--targets", options.targets, "--ledger", options.ledger, "--label",
-                     options.label, "--slice", str(options.slice), f"--options={options.options}"] + (["--work", options.work] if options.work else [])
+                     options.label, "--slice", str(options.slice), "--every", str(options.every), f"--options={options.options}"] + (["--work", options.work] if options.work else [])
     harmed = drive(options, ledger)
     print(f"{harmed} slices harmed their victim")
     return 1 if harmed else 0

@@ -147,6 +147,20 @@ bool code_returns_address(const uint8_t code[RETURNS_ADDRESS_BYTES], uint64_t ad
 	return word_at(code + at) == WORD_RETURN;
 }
 
+/* adrp x; ldr w0 from there; ret */
+bool code_returns_number(const uint8_t code[RETURNS_ADDRESS_BYTES], uint64_t address, uint64_t *place)
+{
+	size_t at = word_at(code) == WORD_LANDING_PAD ? WORD_BYTES : 0;
+	struct made made = { 0 };
+	bool whole;
+
+	made_refers(&made, word_at(code + at), address + at, place, &whole);
+	at += WORD_BYTES;
+	return (word_at(code + at) & 0xffc0001f) == 0xb9400000 &&
+	       made_refers(&made, word_at(code + at), address + at, place, &whole) && !whole &&
+	       word_at(code + at + WORD_BYTES) == WORD_RETURN;
+}
+
 void code_distances(const uint8_t *code, size_t bytes, uint64_t address, const struct code_extent *wanted,
                     code_distance_fn fn, void *context)
 {

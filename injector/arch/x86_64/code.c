@@ -144,6 +144,15 @@ bool code_returns_address(const uint8_t code[RETURNS_ADDRESS_BYTES], uint64_t ad
 	return lea[0] == 0x48 && lea[1] == 0x8d && lea[2] == 0x05 && lea[7] == 0xc3;
 }
 
+/* mov distance(%rip),%eax; ret */
+bool code_returns_number(const uint8_t code[RETURNS_ADDRESS_BYTES], uint64_t address, uint64_t *place)
+{
+	const uint8_t *mov = behind_landing_pad(code);
+
+	*place = address + (uint64_t)(mov - code) + 6 + (uint64_t)load32(mov + 2);
+	return mov[0] == 0x8b && mov[1] == 0x05 && mov[6] == 0xc3;
+}
+
 static enum distance_kind distance_kind(const uint8_t *at)
 {
 	if (at[-1] == 0xe8 || at[-1] == 0xe9 || (at[-2] == 0x0f && (at[-1] & 0xf0) == 0x80))

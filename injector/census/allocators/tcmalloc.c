@@ -19,6 +19,7 @@
 #define CACHE_BYTES 4352u /* ThreadCache: its lists of 32 bytes, and as much as what leads to others is in */
 #define CACHE_LISTS 4096u
 #define CACHES_MAX 4096u
+#define PAGES ((1ull << ADDRESS_BITS) / TCMALLOC_PAGE) /* that there may be */
 #define PLACES 64u
 #define PROOFS 4u
 #define LOOKS_MAX 1000000u
@@ -46,7 +47,7 @@ bool tcmalloc_span_of(struct tcmalloc_span *x, const struct tcmalloc_size_map *m
 	const unsigned blocks = words[5] & UINT16_MAX, size_class = words[5] >> 16 & UINT8_MAX,
 		       location = words[5] >> 24 & 3;
 
-	if (!words[0] || words[0] >> 34 || !words[1] || words[1] >> 34 || location > RETURNED ||
+	if (!words[0] || words[0] >= PAGES || !words[1] || words[1] >= PAGES || location > RETURNED ||
 	    size_class >= map->count || (size_class && location != IN_USE))
 		return false;
 	*x = (struct tcmalloc_span){ .start = words[0] * TCMALLOC_PAGE, .end = (words[0] + words[1]) * TCMALLOC_PAGE };

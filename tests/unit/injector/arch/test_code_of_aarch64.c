@@ -136,6 +136,25 @@ static void test_returned_address(void **state)
 	assert_false(code_returns_address((const uint8_t *)loads, CODE, &at));
 }
 
+static void test_returned_number(void **state)
+{
+	const uint32_t plain[] = { ADRP(0), 0xb9404400u, RET, NOP };
+	const uint32_t pad[] = { BTI_C, ADRP(3), 0xb9404460u, RET };
+	const uint32_t wide[] = { ADRP(0), LDR(0, 0, 0x40), RET, NOP };
+	const uint32_t other[] = { ADRP(3), 0xb9404463u, RET, NOP };
+	const uint32_t more[] = { ADRP(0), 0xb9404400u, NOP, RET };
+	const uint32_t any[] = { NOP, 0xb9404400u, RET, NOP };
+	uint64_t at;
+
+	(void)state;
+	assert_true(code_returns_number((const uint8_t *)plain, CODE, &at) && at == GOT + 0x44);
+	assert_true(code_returns_number((const uint8_t *)pad, CODE, &at) && at == GOT + 0x44);
+	assert_false(code_returns_number((const uint8_t *)wide, CODE, &at));
+	assert_false(code_returns_number((const uint8_t *)other, CODE, &at));
+	assert_false(code_returns_number((const uint8_t *)more, CODE, &at));
+	assert_false(code_returns_number((const uint8_t *)any, CODE, &at));
+}
+
 static uint32_t rule(uint64_t cfa_register, int64_t n, int64_t fp, int64_t link)
 {
 	const struct frame_state s = {
@@ -242,6 +261,7 @@ int main(void)
 		cmocka_unit_test(test_scan_passes_other_words_of_the_page),
 		cmocka_unit_test(test_stub_word_of_each_form),
 		cmocka_unit_test(test_returned_address),
+		cmocka_unit_test(test_returned_number),
 		cmocka_unit_test(test_rules),
 		cmocka_unit_test(test_stack_switches),
 		cmocka_unit_test(test_flow),

@@ -7,9 +7,11 @@
 
 #include <cmocka.h>
 
+#include "arch/address_bits.h"
 #include "census/allocators/tcmalloc.h"
 
 #define FIRST 0x12345ull
+#define LAST ((1ull << ADDRESS_BITS) / TCMALLOC_PAGE - 1)
 #define FREE (1ull << 24)
 #define RETURNED (2ull << 24)
 
@@ -63,6 +65,8 @@ static void test_tcmalloc_reads_spans(void **state)
 	/* 200 of 64 bytes given out, of 256; one block of five pages; free ones, also those that were returned. */
 	assert_true(is_span(&x, FIRST, 2, 200 | 4 << 16) && x.blocks == 200 && x.block_bytes == 64);
 	assert_true(x.start == FIRST * 8192 && x.end == (FIRST + 2) * 8192);
+	assert_true(is_span(&x, LAST, 1, 0) && x.end == 1ull << ADDRESS_BITS); /* as high as a program has memory */
+	assert_false(is_span(&x, LAST + 1, 1, 0));
 	assert_true(is_span(&x, FIRST, 5, 0) && x.blocks == 1 && x.block_bytes == 5 * 8192);
 	assert_true(is_span(&x, FIRST, 5, FREE) && !x.block_bytes);
 	assert_true(is_span(&x, FIRST, 5, RETURNED) && !x.block_bytes);
