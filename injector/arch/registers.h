@@ -34,7 +34,7 @@ bool registers_write(pid_t tid, const struct registers *regs);
  */
 size_t registers_read_extended(pid_t tid, void *buffer, size_t bytes);
 
-/* Bytes of the extended register state that the stub saves on this machine, 0 if it cannot be told. */
+/* Bytes of the extended register state that the stub saves on this machine, UINT64_MAX if it cannot be told. */
 uint64_t registers_extended_bytes(void);
 /* What such a thread would lose by a call of ours; NULL: nothing. */
 const char *registers_would_lose(pid_t tid);
@@ -45,9 +45,11 @@ const char *registers_would_lose(pid_t tid);
  */
 bool registers_hide_interruption(struct registers *regs, const struct blocked_call *before);
 
-/* Fills the registers of the stub's data, whose masks are there: where the thread goes on without a tracer. False:
- * errno says why. */
-bool registers_note(pid_t tid, const struct registers *regs, struct stub_data *data);
+/* Fills the registers of the stub's data, whose masks are there, and its frame, which is zeros: where the thread goes
+ * on without a tracer. False: errno says why. */
+bool registers_note(pid_t tid, const struct registers *regs, struct stub_data *data, struct stub_frame *frame);
+/* Vector registers as they were noted, for a thread that is back from the stub. False: errno says why. */
+bool registers_give_vectors_back(pid_t tid, const struct stub_frame *frame);
 
 /* Registers that start the stub: the same stack pointer, no system call to restart. */
 struct registers registers_enter(const struct registers *regs, uint64_t stub);

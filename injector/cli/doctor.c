@@ -218,7 +218,7 @@ static void tell_cost(const struct session *s, uint64_t prepared_ns)
 static void tell_remains(const struct session *s)
 {
 	pid_t holder = session_lock_holder(&s->target);
-	uint64_t cave;
+	struct stub_place cave;
 
 	if (s->payload.base && holder)
 		doctor_fact("remains", "the payload of memattach %d, which is running, at 0x%llx", holder,
@@ -229,7 +229,7 @@ static void tell_remains(const struct session *s)
 		                                          : "a memattach that has ended",
 		            (unsigned long long)s->payload.base);
 	else if (old_stub_cave(s, &cave))
-		doctor_fact("remains", "a stub in the padding at 0x%llx", (unsigned long long)cave);
+		doctor_fact("remains", "a stub in the padding at 0x%llx", (unsigned long long)cave.code);
 	else
 		doctor_fact("remains", "none of an earlier memattach");
 }

@@ -49,7 +49,7 @@ static int while_stopped(struct cloning *x, struct loan *l, struct err *e)
 		                           .prospect = &x->prospect,
 		                           .until_ns = l->others.since_ns + x->longest_ns };
 
-	int rc = stop_words_read(x->words, &l->others, &l->remote->saved, e);
+	int rc = stop_words_read(x->words, &l->others, l->remote, e);
 	if (rc == 0 && reach_is_locked(&x->census->reach))
 		rc = err_set(e, EAGAIN, "a thread is in malloc");
 	maps_free(&x->maps);

@@ -35,7 +35,7 @@ static int borrow_for(struct session *s, struct our_clones *z, struct err *e)
 	struct borrower borrower;
 	uint64_t longest_ns = 0;
 
-	s->view.cave = 0;
+	s->view.cave = (struct stub_place){ 0 };
 	int rc = inspect_session_again(s, e);
 	rc = rc ?: inspect_choose(s, e);
 	if (rc < 0)
@@ -100,7 +100,7 @@ static int collect_young(struct session *s, bool may_be, unsigned *collected, st
 /* Where no stub is left the program's own silent children, which a LeakSanitizer has, keep nobody waiting. */
 int clone_collect_of_dead(struct session *s, unsigned *collected, struct err *e)
 {
-	uint64_t cave;
+	struct stub_place cave;
 
 	return collect_young(s, old_stub_cave(s, &cave), collected, e);
 }

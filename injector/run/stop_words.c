@@ -54,15 +54,19 @@ static void add_word(uint64_t word, void *context)
 		w->stop.words[w->stop.word_count++] = word;
 }
 
+static void add_words(struct stop_words *w, const uint64_t *words, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (words[i] >> 16)
+			add_word(words[i], w);
+}
+
 /* Those of vectors, too: compilers move two pointers at a time. */
 static void add_extended(struct stop_words *w, pid_t tid)
 {
 	uint64_t words[EXTENDED_BYTES / sizeof(uint64_t)];
-	const size_t bytes = registers_read_extended(tid, words, sizeof words);
 
-	for (size_t i = 0; i < bytes / sizeof *words; i++)
-		if (words[i] >> 16)
-			add_word(words[i], w);
+	add_words(w, words, registers_read_extended(tid, words, sizeof words) / sizeof *words);
 }
 
 /* Calls that malloc and free make. */
@@ -118,7 +122,14 @@ static int read_kernel(struct stop_words *w, struct err *e)
 	return kernel_pointers_read(&w->kernel, &w->stop.words, &w->stop.word_count, e);
 }
 
-int stop_words_read(struct stop_words *w, const struct stop_all *all, const struct registers *borrowed, struct err *e)
+/* Its extended ones are in the area of the stub, or in the frame, with words that are of no register. */
+static int add_borrowed(struct stop_words *w, const struct remote *r, struct err *e)
+{
+	add_words(w, (const uint64_t *)&r->frame, sizeof r->frame / sizeof(uint64_t));
+	return add_registers(w, &r->saved, e);
+}
+
+int stop_words_read(struct stop_words *w, const struct stop_all *all, const struct remote *borrowed, struct err *e)
 {
 	int rc = 0;
 
@@ -129,8 +140,8 @@ int stop_words_read(struct stop_words *w, const struct stop_all *all, const stru
 		return err_set(e, EAGAIN, "thread %d waits for its child of vfork", all->excused);
 	for (size_t i = 0; i < all->count && rc == 0; i++)
 		rc = read_thread(w, all->list[i], e);
-	if (rc == 0 && borrowed) /* its extended ones are in the area of the stub */
-		rc = add_registers(w, borrowed, e);
+	if (rc == 0 && borrowed)
+		rc = add_borrowed(w, borrowed, e);
 	rc = rc ?: read_kernel(w, e);
 	return rc == 0 && w->no_memory ? err_set(e, ENOMEM, "no memory for its registers") : rc;
 }

@@ -7,6 +7,7 @@
 
 #include "census/census.h"
 #include "search/kernel_pointers.h"
+#include "touch/remote/remote.h"
 #include "touch/threads/stop_all.h"
 
 struct stop_words {
@@ -28,6 +29,6 @@ void stop_words_close(struct stop_words *w);
 uint64_t stop_words_kernel_ns(struct stop_words *w);
 /* -EAGAIN: this thread may be in malloc. */
 int stop_words_check(const struct stop_words *w, const struct registers *regs, pid_t tid, struct err *e) WARN_UNUSED;
-/* Of all threads that are stopped, and of one that is borrowed (its registers as they were; NULL: none is). -EAGAIN. */
-int stop_words_read(struct stop_words *w, const struct stop_all *all, const struct registers *borrowed,
+/* Of all threads that are stopped, and of one that is borrowed (NULL: none is). -EAGAIN. */
+int stop_words_read(struct stop_words *w, const struct stop_all *all, const struct remote *borrowed,
                     struct err *e) WARN_UNUSED;

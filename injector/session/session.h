@@ -137,7 +137,7 @@ struct session_view {
 	struct got_plan plan;
 	struct safe_points points;
 	struct unwind_coverage *coverage; /* one for each module */
-	uint64_t cave;                    /* where the stub is put, 0: not chosen */
+	struct stub_place cave;           /* where the stub is put; all zeros: not chosen */
 };
 
 /* What is recorded, how, and since when. */

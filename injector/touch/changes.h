@@ -58,7 +58,7 @@ enum change_class {
 	X(SYSTEM_CALL, THREAD, "a system call of dlopen, made another one",             EXIT,    ENDS)         \
 	X(DESCRIPTORS, THREAD, "descriptors",                                           STUB,    STUB)         \
 	X(WORK_AREA,   THREAD, "a mapping in which a borrowed thread works",            STUB,    STUB)         \
-	X(PADDING,     MEMORY, "padding behind code: the stub",                         BACK,    NEXT)         \
+	X(PADDING,     MEMORY, "unused padding: the stub",                              BACK,    NEXT)         \
 	X(ERROR_TEXT,  BYTES,  "what dlerror() would tell a borrowed thread",           CALLS,   LOST)         \
 	X(PAYLOAD,     MEMORY, "the payload, and its lists",                            IDLE,    NEXT)         \
 	X(LINK_NAME,   BYTES,  "the payload's name in the list of the loader",          DLCLOSE, NEXT)         \

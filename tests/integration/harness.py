@@ -316,7 +316,7 @@ def check_receipt(receipt, pid, clean=True):
     assert isinstance(receipt["residue"], list), receipt
     changes = {change["what"]: change for change in receipt["changes"]}
     assert all(c["made"] == c["undone"] + c["gone"] + c["stays"] for c in changes.values()), receipt
-    for what in ("the payload, and its lists", "padding behind code: the stub"):
+    for what in ("the payload, and its lists", "unused padding: the stub"):
         assert changes[what]["made"], receipt
     if clean:
         assert receipt["clean"] is True and receipt["residue"] == [] and slots["foreign"] == 0, receipt

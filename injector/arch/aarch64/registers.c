@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
@@ -41,14 +42,14 @@
 #define VECTORS_HEAD ((uint64_t)sizeof(struct fpsimd_context) << 32 | FPSIMD_MAGIC)
 #define STACK_FLAGS_INVALID 0x7fffffffu
 
-_Static_assert(offsetof(ucontext_t, uc_mcontext) == SD_REGISTERS - 8 - SD_UCONTEXT &&
-                       offsetof(struct sigcontext, regs) == 8 &&
-                       offsetof(struct sigcontext, sp) == SD_SP - SD_REGISTERS + 8 &&
-                       offsetof(struct sigcontext, __reserved) == SD_VECTORS - SD_REGISTERS + 8 &&
-                       offsetof(ucontext_t, uc_stack) == offsetof(struct stub_data, stack_address) - SD_UCONTEXT &&
-                       offsetof(ucontext_t, uc_sigmask) == offsetof(struct stub_data, mask) - SD_UCONTEXT,
+_Static_assert(offsetof(ucontext_t, uc_mcontext) == SF_REGISTERS - 8 && offsetof(struct sigcontext, regs) == 8 &&
+                       offsetof(struct sigcontext, sp) == SF_SP - SF_REGISTERS + 8 &&
+                       offsetof(struct sigcontext, __reserved) == SF_VECTORS - SF_REGISTERS + 8 &&
+                       offsetof(ucontext_t, uc_stack) == offsetof(struct stub_frame, stack_address) &&
+                       offsetof(ucontext_t, uc_sigmask) == offsetof(struct stub_frame, mask) &&
+                       sizeof(siginfo_t) == SF_BEFORE,
                "rt_sigframe");
-_Static_assert(sizeof(struct fpsimd_context) == offsetof(struct stub_data, end) - SD_VECTORS, "fpsimd_context");
+_Static_assert(sizeof(struct fpsimd_context) == offsetof(struct stub_frame, end) - SF_VECTORS, "fpsimd_context");
 
 struct vectors {
 	uint64_t registers[64];
@@ -117,7 +118,7 @@ size_t registers_read_extended(pid_t tid, void *buffer, size_t bytes)
 
 uint64_t registers_extended_bytes(void)
 {
-	return sizeof(struct vectors);
+	return 0;
 }
 
 const char *registers_would_lose(pid_t tid)
@@ -251,32 +252,40 @@ static uint64_t number_in_code(pid_t tid, const struct registers *regs)
 	return number && has_rest(&again) ? number : 0;
 }
 
-bool registers_note(pid_t tid, const struct registers *regs, struct stub_data *data)
+bool registers_note(pid_t tid, const struct registers *regs, struct stub_data *data, struct stub_frame *frame)
 {
 	struct vectors vectors;
 
 	if (!get(tid, NT_FPREGSET, &vectors, sizeof vectors))
 		return false;
 	data->restarts = !ends_by_handler(regs);
-	data->stack_flags = STACK_FLAGS_INVALID; /* the kernel leaves the alternate stack as it is */
-	data->mask = data->old_signals;
-	memcpy(data->registers, regs->general.regs, sizeof data->registers);
+	frame->stack_flags = STACK_FLAGS_INVALID; /* the kernel leaves the alternate stack as it is */
+	frame->mask = data->old_signals;
+	memcpy(frame->registers, regs->general.regs, sizeof frame->registers);
 	/* It sleeps in that, or was about to: an earlier stop had been hidden so, and it had no processor since. */
 	if (regs->call == SYS_restart_syscall ||
 	    (regs->call < 0 && regs->general.regs[CALL_REGISTER] == SYS_restart_syscall &&
 	     is_call(tid, regs->general.pc))) {
 		const uint64_t number = number_in_code(tid, regs);
-		data->registers[CALL_REGISTER] = number ? number : SYS_restart_syscall;
+		frame->registers[CALL_REGISTER] = number ? number : SYS_restart_syscall;
 	}
-	data->sp = regs->general.sp;
-	data->pc = regs->general.pc;
-	data->pstate = regs->general.pstate;
-	data->vectors_magic = FPSIMD_MAGIC;
-	data->vectors_bytes = sizeof(struct fpsimd_context);
-	data->status = vectors.status;
-	data->control = vectors.control;
-	memcpy(data->vectors, vectors.registers, sizeof data->vectors);
+	frame->sp = regs->general.sp;
+	frame->pc = regs->general.pc;
+	frame->pstate = regs->general.pstate;
+	frame->vectors_magic = FPSIMD_MAGIC;
+	frame->vectors_bytes = sizeof(struct fpsimd_context);
+	frame->status = vectors.status;
+	frame->control = vectors.control;
+	memcpy(frame->vectors, vectors.registers, sizeof frame->vectors);
 	return true;
+}
+
+bool registers_give_vectors_back(pid_t tid, const struct stub_frame *frame)
+{
+	struct vectors vectors = { .status = frame->status, .control = frame->control };
+
+	memcpy(vectors.registers, frame->vectors, sizeof vectors.registers);
+	return set(tid, NT_FPREGSET, &vectors, sizeof vectors);
 }
 
 struct registers registers_enter(const struct registers *regs, uint64_t stub)

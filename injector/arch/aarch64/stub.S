@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Position-independent; struct stub_data follows the last byte. Registers: x19 = data, x20 = area.
+ * Position-independent; struct stub_data follows the last byte, struct stub_frame is where that says. Registers: x19 =
+ * data, x20 = area.
  *
  * From the first instruction to the last the stub finishes by itself if nobody traces it: at a checkpoint without a
  * tracer it sees no calls, cleans up, and goes back to the interrupted code by rt_sigreturn. Nothing is pushed on the
@@ -39,17 +40,6 @@
 	svc	#0
 	.endm
 
-	/* \instruction q0,q1 and so on to q31, at x9; changes x9 */
-	.macro	each_pair instruction
-	.irp	n, 0,2,4,6,8,10,12,14,16,18,20,22,24,26,28,30
-	vector_pair \instruction, \n, %(\n + 1)
-	.endr
-	.endm
-	.altmacro
-	.macro	vector_pair instruction, first, second
-	\instruction q\first, q\second, [x9], #32
-	.endm
-
 	.section .rodata
 	.balign 16
 	.globl stub_code, stub_code_end
@@ -57,12 +47,7 @@
 	.type stub_code, @object
 stub_code:
 	adr	x19, stub_code_end
-	mov	x0, #SIG_SETMASK
-	add	x1, x19, #SD_ALL_SIGNALS
-	mov	x2, #0
-	mov	x3, #SIGSET_BYTES
-	system_call SYS_rt_sigprocmask
-
+	bl	.Lblock
 	ldr	x0, [x19, #SD_AREA]
 	ldr	x1, [x19, #SD_AREA_BYTES]
 	mov	x2, #PROT_READ_WRITE
@@ -80,11 +65,6 @@ stub_code:
 	movk	x9, #(SA_STACK_END >> 16), lsl #16
 	add	x9, x20, x9
 	mov	sp, x9
-	add	x9, x20, #SA_EXTENDED
-	each_pair stp
-	mrs	x10, fpsr
-	mrs	x11, fpcr
-	stp	x10, x11, [x9]
 	msr	fpcr, xzr		/* what the ABI promises to a function */
 
 .Lcheckpoint:
@@ -176,11 +156,6 @@ stub_code:
 	ldr	w10, [x20, #SA_ERRNO_VALUE]
 	str	w10, [x9]
 .Lerrno_done:
-	add	x9, x20, #SA_EXTENDED
-	each_pair ldp
-	ldp	x10, x11, [x9]
-	msr	fpsr, x10
-	msr	fpcr, x11
 	/*
 	 * Is a signal waiting that will run a handler as soon as it is unblocked, so that the interrupted call returns
 	 * EINTR? One that is ignored, by default or by the program, stays pending while it is blocked, and interrupts
@@ -217,7 +192,8 @@ stub_code:
 	cbz	x9, .Lsignals_done
 	mov	x24, #0
 .Lsignals_done:
-	ldr	x9, [x19, #SD_SP]
+	ldr	x9, [x19, #SD_FRAME]
+	ldr	x9, [x9, #SF_SP]
 	mov	sp, x9
 	mov	x0, x20
 	ldr	x1, [x19, #SD_AREA_BYTES]
@@ -227,10 +203,20 @@ stub_code:
 	movk	x0, #(STUB_CHECKPOINT_END >> 16), lsl #16
 	mov	x1, x24
 	system_call SYS_getpid
-	/* From here on only without a tracer. */
-	mov	sp, x19
+	/* From here on only without a tracer. One that has died may have given the mask back already: on the frame no
+	   handler can run. */
+	bl	.Lblock
+	ldr	x9, [x19, #SD_FRAME]
+	sub	sp, x9, #SF_BEFORE
 	system_call SYS_rt_sigreturn
-	.balign 16
+.Lblock:
+	mov	x0, #SIG_SETMASK
+	add	x1, x19, #SD_ALL_SIGNALS
+	mov	x2, #0
+	mov	x3, #SIGSET_BYTES
+	system_call SYS_rt_sigprocmask
+	ret
+	.balign 8
 stub_code_end:
 	.size	stub_code, . - stub_code
 	.section .note.GNU-stack, "", @progbits

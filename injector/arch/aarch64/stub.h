@@ -3,8 +3,9 @@
  * The assembler reads this file too: offsets are written once, here, and the compiler checks each against the structs.
  *
  * There is no jump that leaves all registers as they are, so the stub alone brings a thread back by rt_sigreturn:
- * struct stub_data is a signal frame as the kernel reads it (struct rt_sigframe: 128 bytes for siginfo, struct
- * ucontext, of which the end is struct fpsimd_context). What else the stub needs is where siginfo would be.
+ * struct stub_frame is the part of a signal frame that the kernel reads then (struct ucontext of struct rt_sigframe, of
+ * which the end is struct fpsimd_context). It is read only, by its address, so it may be in padding that is no code.
+ * Vectors are in it, and the stub itself saves none.
  */
 #pragma once
 
@@ -15,12 +16,16 @@
 #define SD_AREA_BYTES 24
 #define SD_MAGIC 32 /* tells a later memattach whose stub this is */
 #define SD_TID 40
-#define SD_RESTARTS 48 /* the interrupted call is one that SA_RESTART starts again */
-#define SD_UCONTEXT 128
-#define SD_REGISTERS 312 /* of the ucontext: x0 to x30 */
-#define SD_SP 560
-#define SD_VECTORS 592
-#define SD_BYTES 1136
+#define SD_FRAME 48    /* address of struct stub_frame */
+#define SD_RESTARTS 56 /* the interrupted call is one that SA_RESTART starts again */
+#define SD_BYTES 64
+
+/* struct stub_frame */
+#define SF_BEFORE 128 /* bytes of siginfo in front of it, which the kernel does not read */
+#define SF_REGISTERS 184
+#define SF_SP 432
+#define SF_VECTORS 464
+#define SF_BYTES 1008
 
 /* struct stub_area */
 #define SA_CALL_COUNT 0
@@ -37,7 +42,7 @@
 #define SA_CLONE_NAME (SA_ACTION + 32)                  /* of a clone, and how long it sleeps: struct timespec */
 #define SA_CLONE_SLEEP (SA_CLONE_NAME + 16)
 #define SA_EXTENDED 4096
-#define SA_EXTENDED_MAX 4096
+#define SA_EXTENDED_MAX 0
 #define SA_DATA (SA_EXTENDED + SA_EXTENDED_MAX)
 #define SA_DATA_BYTES 16384
 #define SA_STACK_END (SA_DATA + SA_DATA_BYTES + 262144)
@@ -71,8 +76,11 @@ struct stub_data {
 	uint64_t area_bytes;
 	uint64_t magic;
 	uint64_t tid;
+	uint64_t frame;
 	uint64_t restarts;
-	uint64_t reserved[9];
+};
+
+struct stub_frame {
 	/* struct ucontext of the kernel */
 	uint64_t flags, link;
 	uint64_t stack_address, stack_flags, stack_bytes;
@@ -117,12 +125,13 @@ AT(stub_data, area, SD_AREA);
 AT(stub_data, area_bytes, SD_AREA_BYTES);
 AT(stub_data, magic, SD_MAGIC);
 AT(stub_data, tid, SD_TID);
+AT(stub_data, frame, SD_FRAME);
 AT(stub_data, restarts, SD_RESTARTS);
-AT(stub_data, flags, SD_UCONTEXT);
-AT(stub_data, registers, SD_REGISTERS);
-AT(stub_data, sp, SD_SP);
-AT(stub_data, vectors_magic, SD_VECTORS);
 _Static_assert(sizeof(struct stub_data) == SD_BYTES, "SD_BYTES");
+AT(stub_frame, registers, SF_REGISTERS);
+AT(stub_frame, sp, SF_SP);
+AT(stub_frame, vectors_magic, SF_VECTORS);
+_Static_assert(sizeof(struct stub_frame) == SF_BYTES, "SF_BYTES");
 AT(stub_call, target, SC_TARGET);
 AT(stub_call, argument, SC_ARGUMENT);
 AT(stub_call, result, SC_RESULT);
@@ -141,6 +150,16 @@ AT(stub_area, clone_name, SA_CLONE_NAME);
 AT(stub_area, clone_sleep, SA_CLONE_SLEEP);
 _Static_assert(sizeof(struct stub_area) <= SA_EXTENDED, "SA_EXTENDED");
 #undef AT
+
+static inline void stub_data_set_frame(struct stub_data *data, uint64_t frame)
+{
+	data->frame = frame;
+}
+
+static inline uint64_t stub_data_frame(const struct stub_data *data)
+{
+	return data->frame;
+}
 
 extern const unsigned char stub_code[], stub_code_end[];
 #endif

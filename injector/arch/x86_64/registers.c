@@ -64,7 +64,7 @@ uint64_t registers_extended_bytes(void)
 
 	/* Intel SDM vol. 1, 13.2: ecx is the size for all components that the processor supports. */
 	if (!__get_cpuid_count(CPUID_XSAVE, 0, &eax, &ebx, &ecx, &edx))
-		return 0;
+		return UINT64_MAX;
 	return ecx;
 }
 
@@ -94,9 +94,9 @@ bool registers_hide_interruption(struct registers *regs, const struct blocked_ca
 	return true;
 }
 
-bool registers_note(pid_t tid, const struct registers *regs, struct stub_data *data)
+bool registers_note(pid_t tid, const struct registers *regs, struct stub_data *data, struct stub_frame *frame)
 {
-	(void)tid;
+	(void)tid, (void)frame;
 	data->mxcsr = MXCSR_DEFAULT;
 	data->flags = regs->general.eflags;
 	data->rax_restart = data->rax_handler = regs->general.rax;
@@ -140,6 +140,12 @@ bool registers_note(pid_t tid, const struct registers *regs, struct stub_data *d
 	data->r13 = regs->general.r13;
 	data->r14 = regs->general.r14;
 	data->r15 = regs->general.r15;
+	return true;
+}
+
+bool registers_give_vectors_back(pid_t tid, const struct stub_frame *frame)
+{
+	(void)tid, (void)frame; /* the stub does */
 	return true;
 }
 

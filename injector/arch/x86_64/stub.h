@@ -91,6 +91,11 @@ struct stub_data {
 	uint64_t restarts;
 };
 
+/* Moves bring a thread back: there is none. */
+struct stub_frame {
+	uint64_t none[0];
+};
+
 struct stub_call {
 	uint64_t target;
 	uint64_t argument[6];
@@ -161,6 +166,17 @@ AT(stub_area, clone_name, SA_CLONE_NAME);
 AT(stub_area, clone_sleep, SA_CLONE_SLEEP);
 _Static_assert(sizeof(struct stub_area) <= SA_EXTENDED, "SA_EXTENDED");
 #undef AT
+
+static inline void stub_data_set_frame(struct stub_data *data, uint64_t frame)
+{
+	(void)data, (void)frame;
+}
+
+static inline uint64_t stub_data_frame(const struct stub_data *data)
+{
+	(void)data;
+	return 0;
+}
 
 extern const unsigned char stub_code[], stub_code_end[];
 #endif

@@ -324,7 +324,7 @@ int detach_session(struct session *s, struct err *e)
 	rc = rc ?: unload(s, &kept, e);
 	if (rc < 0)
 		return rc;
-	if (remote_is_stub(&s->memory, s->view.cave))
-		session_add_residue(s, "a stub in the padding at 0x%llx", (unsigned long long)s->view.cave);
+	if (remote_is_stub(&s->memory, s->view.cave.code))
+		session_add_residue(s, "a stub in the padding at 0x%llx", (unsigned long long)s->view.cave.code);
 	return 0;
 }

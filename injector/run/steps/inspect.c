@@ -160,19 +160,29 @@ int inspect_check_threads(const struct session *s, struct err *e)
 	return rc;
 }
 
+/* That of an earlier memattach is used again; it may have died before it wrote a frame. */
+static int choose_cave(struct session *s, struct err *e)
+{
+	const struct session_view *v = &s->view;
+	struct stub_place *place = &s->view.cave;
+
+	if (place->code)
+		return 0;
+	if (!old_stub_cave(s, place))
+		return cave_find(place, &v->modules, &s->memory, &v->maps, remote_cave_bytes(), remote_frame_bytes(),
+		                 e);
+	return place->frame ? 0
+	                    : cave_find_frame(place, &v->modules, &s->memory, &v->maps, remote_cave_bytes(),
+	                                      remote_frame_bytes(), e);
+}
+
 int inspect_choose(struct session *s, struct err *e)
 {
 	struct detour_area areas[SESSION_DETOUR_AREAS];
-	struct cave cave;
 	int rc = 0;
 
-	if (!s->view.cave && !old_stub_cave(s, &s->view.cave)) {
-		rc = cave_find(&cave, &s->view.modules, &s->memory, &s->view.maps, remote_cave_bytes(), e);
-		if (rc < 0)
-			return rc;
-		s->view.cave = cave.address;
-	}
-	rc = record_compile_rows(s, e);
+	rc = choose_cave(s, e);
+	rc = rc ?: record_compile_rows(s, e);
 	if (rc < 0)
 		return rc;
 	safe_points_done(&s->view.points);
@@ -180,7 +190,7 @@ int inspect_choose(struct session *s, struct err *e)
 	                      &s->recording.tables, e);
 	if (rc < 0)
 		return rc;
-	rc = safe_points_add(&s->view.points, s->view.cave, s->view.cave + remote_cave_bytes(),
+	rc = safe_points_add(&s->view.points, s->view.cave.code, s->view.cave.code + remote_cave_bytes(),
 	                     "the last steps of an earlier memattach", e);
 	if (rc == 0 && s->payload.base)
 		rc = safe_points_add(&s->view.points, s->payload.base, s->payload.end, "the payload", e);

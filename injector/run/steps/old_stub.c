@@ -4,13 +4,25 @@
 #include "run/steps/inspect.h"
 #include "session/payload_place.h"
 
-bool old_stub_cave(const struct session *s, uint64_t *cave)
+static uint64_t frame_of(const struct session *s, uint64_t cave)
+{
+	const struct session_view *v = &s->view;
+	struct stub_data data;
+
+	if (target_read(&s->memory, remote_cave_data(cave), &data, sizeof data, ERR_IGNORED) < 0 ||
+	    data.magic != STUB_MAGIC)
+		return 0;
+	const uint64_t frame = stub_data_frame(&data);
+	return cave_holds_frame(&v->modules, &s->memory, &v->maps, frame, remote_frame_bytes()) ? frame : 0;
+}
+
+bool old_stub_cave(const struct session *s, struct stub_place *cave)
 {
 	for (size_t i = 0; i < s->view.modules.count; i++) {
 		struct cave found;
 		if (cave_of_module(&found, &s->view.modules.list[i], &s->memory, &s->view.maps) &&
 		    found.bytes >= remote_cave_bytes() && remote_is_stub(&s->memory, found.address)) {
-			*cave = found.address;
+			*cave = (struct stub_place){ found.address, frame_of(s, found.address) };
 			return true;
 		}
 	}
@@ -29,7 +41,7 @@ int old_stub_erase_caves(struct session *s, struct err *e)
 		rc = i <= s->view.modules.count
 		             ? borrow_erase_cave(&borrower, e)
 		             : err_set(e, EBUSY, "what is cleared in the padding at 0x%llx comes back",
-		                       (unsigned long long)borrower.cave);
+		                       (unsigned long long)borrower.cave.code);
 	return rc;
 }
 

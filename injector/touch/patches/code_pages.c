@@ -26,6 +26,11 @@
 static const enum change_kind kinds[] = { CHANGE_JUMP, CHANGE_ISLAND };
 #define KINDS (sizeof kinds / sizeof *kinds)
 
+static bool holds(const struct mapping *m, uint64_t address)
+{
+	return address >= m->start && address < m->end;
+}
+
 /* Code of a file that can be set apart, all of it in one mapping; NULL: it is none. Where the stub is, the mapping has
  * a private copy already. */
 static const struct mapping *mapping_of(const struct session *s, const struct maps *maps, uint64_t start, uint64_t end)
@@ -33,7 +38,7 @@ static const struct mapping *mapping_of(const struct session *s, const struct ma
 	const struct mapping *m = maps_find(maps, start);
 	const bool is_code = m && m->inode && !m->shared && m->prot == (PROT_READ | PROT_EXEC) && end <= m->end;
 
-	return is_code && (s->view.cave < m->start || s->view.cave >= m->end) ? m : NULL;
+	return is_code && !holds(m, s->view.cave.code) && !holds(m, s->view.cave.frame) ? m : NULL;
 }
 
 static uint64_t first_page(const struct change *row)

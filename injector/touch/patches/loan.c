@@ -78,7 +78,7 @@ static int end_loan(struct loan *l, int rc, struct err *e)
 	int left = remote_leave(r, clock_monotonic_ns() + l->call_ns, &leaving);
 	if (left < 0)
 		remote_abandon(r);
-	else if (remote_erase(&l->s->writer, r->cave, &leaving) < 0 && target_alive(&l->s->target))
+	else if (remote_erase(&l->s->writer, &r->cave, &leaving) < 0 && target_alive(&l->s->target))
 		session_say(l->s, "memattach: %s", leaving.text);
 	if (rc < 0 || left == 0)
 		return rc;

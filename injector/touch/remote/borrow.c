@@ -98,7 +98,7 @@ static bool look_for_cave(void *context, unsigned frame, uint64_t pc, uint64_t s
  */
 static bool runs_stub(const struct borrower *b, const struct stub_data *data, struct tracee *t)
 {
-	struct address_range cave = { b->cave, b->cave + remote_cave_bytes() };
+	struct address_range cave = { b->cave.code, b->cave.code + remote_cave_bytes() };
 	struct registers regs;
 	struct stack_walk_end end;
 
@@ -146,7 +146,7 @@ static int cave_is_free(const struct borrower *b, struct err *e)
 {
 	struct stub_data data;
 
-	int rc = target_read(b->memory, remote_cave_data(b->cave), &data, sizeof data, e);
+	int rc = target_read(b->memory, remote_cave_data(b->cave.code), &data, sizeof data, e);
 	if (rc < 0 || data.magic != STUB_MAGIC)
 		return rc;
 	struct stub_look look = { b, &data, e };
@@ -166,14 +166,14 @@ static int try_stop(const struct borrower *b, const struct thread_info *thread, 
 	rc = rc ?: safe_point_check(b->points, t, e);
 	/* Not before: a refusal leaves the padding as it was. */
 	bool written = rc == 0;
-	rc = rc ?: remote_prepare(r, b->memory, b->writer, b->cave, area, b->extra_bytes, e);
+	rc = rc ?: remote_prepare(r, b->memory, b->writer, &b->cave, area, b->extra_bytes, e);
 	rc = rc ?: remote_enter(r, t, clock_monotonic_ns() + b->call_ns, e);
 	if (rc < 0 && r->inside) {
 		remote_abandon(r);
 		rc = -EINPROGRESS;
 	} else if (rc < 0) {
 		struct err second;
-		if (written && remote_erase(b->writer, b->cave, &second) < 0)
+		if (written && remote_erase(b->writer, &b->cave, &second) < 0)
 			err_prefix(e, "%s", second.text);
 		tracee_detach(t);
 	}
@@ -463,7 +463,7 @@ static int erase_cave(void *context)
 	do
 		rc = tracee_seize(&t, b->target->pid, task_alive(b->target->pid), false, x->e);
 	while (rc == -ESRCH && target_alive(b->target));
-	rc = rc ?: remote_erase(b->writer, b->cave, x->e);
+	rc = rc ?: remote_erase(b->writer, &b->cave, x->e);
 	tracee_detach(&t);
 	return rc;
 }

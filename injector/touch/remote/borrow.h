@@ -16,7 +16,7 @@ struct borrower {
 	const struct target_memory *memory;
 	const struct target_writer *writer;
 	const struct safe_points *points;
-	uint64_t cave;        /* address of at least remote_cave_bytes() of padding */
+	struct stub_place cave;
 	uint64_t search_ns;   /* how long to look for a safe point */
 	uint64_t call_ns;     /* how long one remote call may take */
 	uint64_t extra_bytes; /* data room in the work area after its stack */

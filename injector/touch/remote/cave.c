@@ -6,6 +6,12 @@
 
 #define PAGE 4096u
 #define CAVE_ALIGN 16u
+#define RANKS 5u
+
+static uint64_t aligned(uint64_t address)
+{
+	return (address + CAVE_ALIGN - 1) & ~(uint64_t)(CAVE_ALIGN - 1);
+}
 
 /* The vdso is mapped whole, with section headers after its segment; the rest of its last page is nobody's. */
 static bool cave_of_vdso(struct cave *cave, const struct elf_module *vdso, const struct target_memory *tm,
@@ -20,10 +26,48 @@ static bool cave_of_vdso(struct cave *cave, const struct elf_module *vdso, const
 	uint64_t end = map->start + h.e_shoff + (uint64_t)h.e_shnum * h.e_shentsize;
 	if (end < vdso->exec_end)
 		end = vdso->exec_end;
-	uint64_t address = (end + CAVE_ALIGN - 1) & ~(uint64_t)(CAVE_ALIGN - 1);
+	uint64_t address = aligned(end);
 	if (address >= map->end || map->end - address >= PAGE)
 		return false;
 	*cave = (struct cave){ address, map->end - address, vdso };
+	return true;
+}
+
+/* Is the page mapped from the module's file, and with these rights? */
+static bool is_page_of(const struct elf_module *module, const struct maps *maps, uint64_t page, uint32_t rights,
+                       uint32_t none)
+{
+	const struct mapping *map = maps_find(maps, page);
+
+	return map && map->inode && map->inode == module->inode && !map->shared && map->end >= page + PAGE &&
+	       (map->prot & rights) == rights && !(map->prot & none);
+}
+
+/* Behind a segment that is not writable, where no further one starts in its last page. */
+static bool behind(struct cave *cave, const struct elf_module *module, const Elf64_Phdr *p)
+{
+	/* Memory after p_filesz would belong to the segment if p_memsz were larger. */
+	if (p->p_type != PT_LOAD || p->p_flags & PF_W || p->p_filesz != p->p_memsz || p->p_memsz == 0)
+		return false;
+	const uint64_t end = module->bias + p->p_vaddr + p->p_memsz, address = aligned(end);
+	const uint64_t page_end = (end + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+	if (address >= page_end || elf_module_holds(module, page_end - 1, 1, 0))
+		return false;
+	*cave = (struct cave){ address, page_end - address, module };
+	return true;
+}
+
+/* In front of a writable segment, where its first page is protected after relocation. */
+static bool in_front(struct cave *cave, const struct elf_module *module, const Elf64_Phdr *p)
+{
+	const uint64_t start = module->bias + p->p_vaddr, page = start & ~(uint64_t)(PAGE - 1);
+	const uint64_t end = start & ~(uint64_t)(CAVE_ALIGN - 1);
+
+	if (p->p_type != PT_LOAD || !(p->p_flags & PF_W) || end == page || module->relro_start / PAGE > page / PAGE ||
+	    module->relro_end / PAGE <= page / PAGE || elf_module_holds(module, page, 1, 0) ||
+	    elf_module_holds(module, end - 1, 1, 0))
+		return false;
+	*cave = (struct cave){ page, end - page, module };
 	return true;
 }
 
@@ -35,43 +79,47 @@ bool cave_of_module(struct cave *cave, const struct elf_module *module, const st
 	if (module->is_vdso)
 		return cave_of_vdso(cave, module, tm, maps);
 	for (size_t i = 0; i < module->phdr_count; i++) {
-		const Elf64_Phdr *p = &module->phdrs[i];
-		/* Memory after p_filesz would belong to the segment if p_memsz were larger. */
-		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X) || p->p_flags & PF_W || p->p_filesz != p->p_memsz ||
-		    p->p_memsz == 0)
+		struct cave c;
+		if (!(module->phdrs[i].p_flags & PF_X) || !behind(&c, module, &module->phdrs[i]) ||
+		    !is_page_of(module, maps, (c.address - 1) & ~(uint64_t)(PAGE - 1), PROT_EXEC, 0))
 			continue;
-		uint64_t end = module->bias + p->p_vaddr + p->p_memsz;
-		uint64_t address = (end + CAVE_ALIGN - 1) & ~(uint64_t)(CAVE_ALIGN - 1);
-		uint64_t page_end = (end + PAGE - 1) & ~(uint64_t)(PAGE - 1);
-		const struct mapping *map = maps_find(maps, end - 1);
-
-		/*
-		 * The page must be mapped from the module's file, executable, and no further segment may
-		 * start in it.
-		 */
-		if (!map || !(map->prot & PROT_EXEC) || !map->inode || map->inode != module->inode || map->shared ||
-		    map->end < page_end || address >= page_end || elf_module_holds(module, page_end - 1, 1, 0))
-			continue;
-		if (!found || page_end - address > cave->bytes) {
-			*cave = (struct cave){ address, page_end - address, module };
+		if (!found || c.bytes > cave->bytes) {
+			*cave = c;
 			found = true;
 		}
 	}
 	return found;
 }
 
-/* Of a cave only what is zero from its beginning on. */
-static bool keep_zeros(const struct target_memory *tm, struct cave *cave)
+/* Of a cave only what is zero from its beginning on; of one in front of data, up to its end. */
+static bool keep_zeros(const struct target_memory *tm, struct cave *cave, bool front)
 {
 	uint8_t bytes[PAGE];
 	uint64_t zeros = 0;
 
 	if (cave->bytes > PAGE || target_read(tm, cave->address, bytes, cave->bytes, ERR_IGNORED) < 0)
 		return false;
-	while (zeros < cave->bytes && !bytes[zeros])
+	while (zeros < cave->bytes && !bytes[front ? cave->bytes - 1 - zeros : zeros])
 		zeros++;
+	if (front) {
+		zeros &= ~(uint64_t)(CAVE_ALIGN - 1);
+		cave->address += cave->bytes - zeros;
+	}
 	cave->bytes = zeros;
 	return true;
+}
+
+/* Where frames may be: number 0 to 2 * phdr_count - 1 of a module's. *front: as above. False: this is none. */
+static bool frame_cave(struct cave *cave, const struct elf_module *module, const struct target_memory *tm,
+                       const struct maps *maps, size_t number, bool *front)
+{
+	const Elf64_Phdr *p = &module->phdrs[number / 2];
+
+	*front = number % 2;
+	if (module->is_vdso)
+		return number == 0 && cave_of_vdso(cave, module, tm, maps);
+	return (*front ? in_front(cave, module, p) : behind(cave, module, p)) &&
+	       is_page_of(module, maps, cave->address & ~(uint64_t)(PAGE - 1), PROT_READ, PROT_WRITE);
 }
 
 /* Modules that stay come first; the largest padding among equals does not matter. */
@@ -86,20 +134,97 @@ static unsigned rank(const struct elf_module *m)
 	return m->is_main ? 2 : 3;
 }
 
-int cave_find(struct cave *cave, const struct modules *m, const struct target_memory *tm, const struct maps *maps,
-              uint64_t bytes, struct err *e)
+/* Without the bytes of the stub, which may be in the cave. */
+static void leave_out(struct cave *cave, uint64_t stub, uint64_t stub_bytes)
 {
-	for (unsigned wanted = 0; wanted <= 4; wanted++) {
+	if (stub < cave->address || stub >= cave->address + cave->bytes)
+		return;
+	const uint64_t next = aligned(stub + stub_bytes), end = cave->address + cave->bytes;
+	cave->address = next < end ? next : end;
+	cave->bytes = end - cave->address;
+}
+
+static bool find_frame_in(struct stub_place *place, const struct elf_module *module, const struct target_memory *tm,
+                          const struct maps *maps, uint64_t bytes, uint64_t frame_bytes)
+{
+	for (size_t i = 0; i < 2 * module->phdr_count; i++) {
+		struct cave c;
+		bool front;
+
+		if (!frame_cave(&c, module, tm, maps, i, &front))
+			continue;
+		leave_out(&c, place->code, bytes);
+		if (!keep_zeros(tm, &c, front) || c.bytes < frame_bytes)
+			continue;
+		place->frame = c.address;
+		return true;
+	}
+	return false;
+}
+
+int cave_find_frame(struct stub_place *place, const struct modules *m, const struct target_memory *tm,
+                    const struct maps *maps, uint64_t bytes, uint64_t frame_bytes, struct err *e)
+{
+	/* The vdso before modules that might go. */
+	static const uint8_t ranks[RANKS] = { 0, 1, 2, 4, 3 };
+
+	for (unsigned k = 0; k < RANKS && frame_bytes; k++)
+		for (size_t i = 0; i < m->count; i++)
+			if (m->list[i].namespace_id == 0 && rank(&m->list[i]) == ranks[k] &&
+			    find_frame_in(place, &m->list[i], tm, maps, bytes, frame_bytes))
+				return 0;
+	return frame_bytes ? err_set(e, ENOSPC, "no module has %lu unused bytes for a signal frame",
+	                             (unsigned long)frame_bytes)
+	                   : 0;
+}
+
+static bool find_code(struct cave *cave, const struct modules *m, const struct target_memory *tm,
+                      const struct maps *maps, uint64_t bytes)
+{
+	for (unsigned wanted = 0; wanted < RANKS; wanted++) {
 		for (size_t i = 0; i < m->count; i++) {
 			const struct elf_module *module = &m->list[i];
 			struct cave c;
 
 			if (module->namespace_id != 0 || rank(module) != wanted ||
-			    !cave_of_module(&c, module, tm, maps) || !keep_zeros(tm, &c) || c.bytes < bytes)
+			    !cave_of_module(&c, module, tm, maps) || !keep_zeros(tm, &c, false) || c.bytes < bytes)
 				continue;
 			*cave = c;
-			return 0;
+			return true;
 		}
 	}
-	return err_set(e, ENOSPC, "no module has %lu unused bytes behind its code", (unsigned long)bytes);
+	return false;
+}
+
+int cave_find(struct stub_place *place, const struct modules *m, const struct target_memory *tm,
+              const struct maps *maps, uint64_t bytes, uint64_t frame_bytes, struct err *e)
+{
+	struct stub_place found = { 0 };
+	struct cave cave;
+
+	if (find_code(&cave, m, tm, maps, frame_bytes ? aligned(bytes) + frame_bytes : bytes)) {
+		*place = (struct stub_place){ cave.address, frame_bytes ? aligned(cave.address + bytes) : 0 };
+		return 0;
+	}
+	if (!find_code(&cave, m, tm, maps, bytes))
+		return err_set(e, ENOSPC, "no module has %lu unused bytes behind its code", (unsigned long)bytes);
+	found.code = cave.address;
+	int rc = cave_find_frame(&found, m, tm, maps, bytes, frame_bytes, e);
+	if (rc == 0)
+		*place = found;
+	return rc;
+}
+
+bool cave_holds_frame(const struct modules *m, const struct target_memory *tm, const struct maps *maps,
+                      uint64_t address, uint64_t bytes)
+{
+	struct cave c;
+	bool front;
+
+	for (size_t k = 0; k < m->count; k++)
+		for (size_t i = 0; i < 2 * m->list[k].phdr_count; i++)
+			if (frame_cave(&c, &m->list[k], tm, maps, i, &front) && address >= c.address &&
+			    bytes <= c.bytes && address - c.address <= c.bytes - bytes)
+				return address % CAVE_ALIGN == 0;
+	return false;
 }

@@ -20,6 +20,11 @@ uint64_t remote_cave_bytes(void)
 	return stub_code_bytes() + sizeof(struct stub_data);
 }
 
+uint64_t remote_frame_bytes(void)
+{
+	return sizeof(struct stub_frame);
+}
+
 uint64_t remote_cave_data(uint64_t cave)
 {
 	return cave + stub_code_bytes();
@@ -36,27 +41,27 @@ static int write_word(struct remote *r, uint64_t at, uint64_t value, struct err 
 }
 
 int remote_prepare(struct remote *r, const struct target_memory *memory, const struct target_writer *writer,
-                   uint64_t cave, uint64_t area, uint64_t extra_bytes, struct err *e)
+                   const struct stub_place *cave, uint64_t area, uint64_t extra_bytes, struct err *e)
 {
 	uint64_t extended = registers_extended_bytes();
 
 	*r = (struct remote){
 		.memory = memory,
 		.writer = writer,
-		.cave = cave,
+		.cave = *cave,
 		.area = area,
 		.area_bytes = (WORK_AT(extra) + extra_bytes + 4095) & ~4095ull,
 		.extra_bytes = extra_bytes,
 		.channel = CHANNEL_NONE,
 	};
-	if (extended == 0 || extended > SA_EXTENDED_MAX)
+	if (extended > SA_EXTENDED_MAX)
 		return err_set(e, ENOTSUP,
 		               "the extended registers of this processor take %llu bytes; at most %d are provided for",
 		               (unsigned long long)extended, SA_EXTENDED_MAX);
 	changes_thread_is_back(writer->changes); /* of the stub that was in the padding before: it has left */
 	if (!writer->changes->sums[CHANGE_PADDING][CHANGE_MADE])
 		changes_made(writer->changes, CHANGE_PADDING);
-	return target_write(writer, CHANGE_PADDING, cave, stub_code, stub_code_bytes(), e);
+	return target_write(writer, CHANGE_PADDING, cave->code, stub_code, stub_code_bytes(), e);
 }
 
 /* The same checkpoint as the argument of a system call. */
@@ -174,9 +179,12 @@ static int note_state(struct remote *r, struct err *e)
 		return rc;
 	data.old_signals = r->saved_mask;
 	data.all_signals = r->blocked_mask = ~(faults() & ~r->saved_mask);
-	if (!registers_note(t->tid, &r->saved, &data))
+	memset(&r->frame, 0, sizeof r->frame);
+	if (!registers_note(t->tid, &r->saved, &data, &r->frame))
 		return err_sys(e, "thread %d: cannot read its vector registers", t->tid);
-	return target_write(r->writer, CHANGE_PADDING, remote_cave_data(r->cave), &data, sizeof data, e);
+	stub_data_set_frame(&data, r->cave.frame);
+	rc = target_write(r->writer, CHANGE_PADDING, remote_cave_data(r->cave.code), &data, sizeof data, e);
+	return rc ?: target_write(r->writer, CHANGE_PADDING, r->cave.frame, &r->frame, remote_frame_bytes(), e);
 }
 
 /* At the last checkpoint: out of the system call, then everything as it was, in a stop that lets the kernel decide. */
@@ -193,6 +201,8 @@ static int restore_state(struct remote *r, uint64_t deadline_ns, struct err *e)
 		if (rc < 0)
 			return rc;
 	} while (stop != TRACEE_STOP_EVENT && stop != TRACEE_STOP_GROUP);
+	if (!registers_give_vectors_back(t->tid, &r->frame))
+		return err_sys(e, "thread %d: cannot set its vector registers", t->tid);
 	rc = tracee_set_signal_mask(t, r->saved_mask, e);
 	const struct registers on = registers_go_on(&r->saved, r->interrupted);
 	rc = rc ?: tracee_set_registers(t, &on, e);
@@ -211,7 +221,7 @@ int remote_enter(struct remote *r, struct tracee *t, uint64_t deadline_ns, struc
 	int rc = note_state(r, e);
 	if (rc < 0)
 		return rc;
-	struct registers enter = registers_enter(&r->saved, r->cave);
+	struct registers enter = registers_enter(&r->saved, r->cave.code);
 	changes_made(r->writer->changes, CHANGE_REGISTERS);
 	rc = tracee_set_registers(t, &enter, e);
 	if (rc < 0) {
@@ -383,14 +393,15 @@ void remote_abandon(struct remote *r)
 	r->inside = false;
 }
 
-int remote_erase(const struct target_writer *writer, uint64_t cave, struct err *e)
+int remote_erase(const struct target_writer *writer, const struct stub_place *cave, struct err *e)
 {
 	static const unsigned char zeros[4096];
 
 	/* That of an earlier memattach is not in this one's table yet. */
 	if (!writer->changes->sums[CHANGE_PADDING][CHANGE_MADE])
 		changes_made(writer->changes, CHANGE_PADDING);
-	int rc = target_write(writer, CHANGE_PADDING, cave, zeros, remote_cave_bytes(), e);
+	int rc = cave->frame ? target_write(writer, CHANGE_PADDING, cave->frame, zeros, remote_frame_bytes(), e) : 0;
+	rc = rc ?: target_write(writer, CHANGE_PADDING, cave->code, zeros, remote_cave_bytes(), e);
 	if (rc == 0)
 		changes_end(writer->changes, CHANGE_PADDING, CHANGE_UNDONE);
 	return rc;

@@ -7,18 +7,23 @@
  * knows how to bring it back without any help, and the tracer only feeds that program with calls:
  *
  *   remote_prepare   the stub's code goes into the cave, unused padding of an executable page: harmless
- *   remote_enter     the thread is stopped at a safe point (borrow.h). Registers and mask are noted in the cave:
- *                    harmless. One PTRACE_SETREGS points the program counter to it: the commit. The stub blocks all
- * signals but those of faults, maps a work area with a stack of its own (the thread's is not touched), saves the
- * extended registers there and stops at the first checkpoint: a harmless system call that only a tracer notices.
+ *   remote_enter     the thread is stopped at a safe point (borrow.h). Registers and mask are noted in the cave, and in
+ *                    a frame for the kernel where the machine needs one (arch/stub.h): harmless. The data that tell of
+ *                    the frame come before it, so a later memattach finds what this one has written. One PTRACE_SETREGS
+ *                    points the program counter to the stub: the commit. It blocks all signals but those of faults,
+ *                    maps a work area with a stack of its own (the thread's is not touched), saves the extended
+ *                    registers there, if they are not in the frame, and stops at the first checkpoint: a harmless
+ *                    system call that only a tracer notices.
  *   remote_call      at a checkpoint, the tracer writes a list of calls and resumes; the stub makes them and comes to
  *                    the next checkpoint. A stub without a tracer finds an empty list.
  *   remote_channel   once the target has a socket whose other end only memattach holds, the thread runs freely: its
  *                    checkpoints are messages (channel.h) instead of stops.
- *   remote_leave     an empty list: the stub makes the clean-up calls, puts errno and the extended registers back,
- *                    unmaps the area, and stops at the last checkpoint. There a living tracer restores everything else
- *                    in a stop that is no system call stop, so that the kernel decides about restarting an interrupted
- *                    call; a stub alone restores the registers by moves and decides by the signals that are pending.
+ *   remote_leave     an empty list: the stub makes the clean-up calls, puts errno and the extended registers back that
+ *                    it has saved, unmaps the area, and stops at the last checkpoint. There a living tracer restores
+ *                    everything else in a stop that is no system call stop, so that the kernel decides about restarting
+ *                    an interrupted call; a stub alone restores the registers by moves, or by the frame, and decides by
+ *                    the signals that are pending.
+ *   remote_erase     zeros over the frame, then over the stub, which tells of it.
  *
  * What a dead memattach leaves behind in the worst case: the stub's code in the padding, and whatever the calls made.
  * The clean-up list is kept so that descriptors and mappings of an attach that did not come to its end go away.
@@ -28,6 +33,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "touch/remote/cave.h"
 #include "touch/remote/channel.h"
 #include "base/err.h"
 #include "process/target_read.h"
@@ -39,12 +45,13 @@ struct remote {
 	struct tracee *tracee;
 	const struct target_memory *memory;
 	const struct target_writer *writer;
-	uint64_t cave; /* address of the stub in the target */
-	uint64_t area; /* address of the work area */
+	struct stub_place cave; /* where the stub is in the target */
+	uint64_t area;          /* address of the work area */
 	uint64_t area_bytes;
 	uint64_t extra_bytes; /* room for data after the stack */
 	struct channel channel;
 	struct registers saved;
+	struct stub_frame frame; /* vectors, too, where the stub does not save them */
 	uint64_t saved_mask;
 	uint64_t blocked_mask; /* meanwhile: all signals but those of faults */
 	unsigned cleanup_count;
@@ -60,15 +67,17 @@ struct remote {
 	void *at_syscall_context;
 };
 
-/* Bytes that a cave must have. */
+/* Bytes that a cave must have for the code of the stub and its data. */
 uint64_t remote_cave_bytes(void);
+/* Bytes of its frame, wherever that is; 0: it has none. */
+uint64_t remote_frame_bytes(void);
 /* Address of struct stub_data of a stub in the cave. */
 uint64_t remote_cave_data(uint64_t cave);
 
 /* Writes the stub's code into the cave. The thread must be seized (writing to code needs a tracer on hardened kernels).
  */
 int remote_prepare(struct remote *r, const struct target_memory *memory, const struct target_writer *writer,
-                   uint64_t cave, uint64_t area, uint64_t extra_bytes, struct err *e) WARN_UNUSED;
+                   const struct stub_place *cave, uint64_t area, uint64_t extra_bytes, struct err *e) WARN_UNUSED;
 /* The thread is in TRACEE_STOP_EVENT or _GROUP at a safe point. On failure it is as before, and still stopped. */
 int remote_enter(struct remote *r, struct tracee *t, uint64_t deadline_ns, struct err *e) WARN_UNUSED;
 /* Makes count calls; results are in calls[].result. -ETIMEDOUT: the calls go on, the thread will finish by itself; only
@@ -101,7 +110,7 @@ int remote_leave(struct remote *r, uint64_t deadline_ns, struct err *e) WARN_UNU
 /* Lets go of a thread whose calls do not end: the stub finishes alone. */
 void remote_abandon(struct remote *r);
 /* Puts the padding back to zeros. Only when no thread is in it. */
-int remote_erase(const struct target_writer *writer, uint64_t cave, struct err *e) WARN_UNUSED;
+int remote_erase(const struct target_writer *writer, const struct stub_place *cave, struct err *e) WARN_UNUSED;
 /* Is the code of a stub there? */
 bool remote_is_stub(const struct target_memory *memory, uint64_t cave);
 

@@ -284,6 +284,7 @@ VICTIMS = {
     "dlopen": dict(name="dlopen_storm", plugin=True, compare=False),
     "exceptions": dict(name="cxx_exceptions"),
     "vectors": dict(name="vectors"),
+    "tight": dict(name="tight_padding"),
     "musl": dict(name="alloc_loop_musl"),
     "musl-forks": dict(name="fork_storm_musl"),
     "musl-churn": dict(name="thread_churn_musl"),
@@ -335,7 +336,7 @@ def share(context, key, points, kills):
 # Each way to load and to hook: a program of several threads has its payload mapped by memattach, one of a thread loads it; by themselves
 # both have entry hooks.
 GOT = ("--hooks", "got")
-for short, ways in (("storm", ()), ("signals", GOT), ("poll", ()), ("epoll", GOT)):
+for short, ways in (("storm", ()), ("signals", GOT), ("poll", ()), ("epoll", GOT), ("tight", ()), ("vectors", ())):
     def killed(context, key=short, options=ways):
         """memattach is killed at some of its system calls and at random; the victim goes on as if nothing were."""
         context.options = options

@@ -192,33 +192,136 @@ static void test_modules_read_of_a_loader_run_by_name(void **state)
 	victim_end(&v);
 }
 
+static bool is_zero(const struct view *view, uint64_t address, uint64_t bytes)
+{
+	static const char zeros[4096];
+	char now[4096];
+	struct err e;
+
+	assert_true(bytes <= sizeof now);
+	assert_int_equal(target_read(&view->tm, address, now, bytes, &e), 0);
+	return memcmp(now, zeros, bytes) == 0;
+}
+
+static void poke(const struct victim *v, uint64_t address)
+{
+	char path[40];
+
+	snprintf(path, sizeof path, "/proc/%d/mem", v->pid);
+	int mem = open(path, O_RDWR | O_CLOEXEC);
+	assert_int_equal(pwrite(mem, "x", 1, (off_t)address), 1);
+	close(mem);
+}
+
+static int find(struct stub_place *place, const struct view *view, uint64_t bytes, uint64_t frame)
+{
+	struct err e;
+
+	return cave_find(place, &view->modules, &view->tm, &view->maps, bytes, frame, &e);
+}
+
 static void test_cave_find_gives_zeros_in_text(void **state)
 {
 	struct victim v;
 	struct view view;
-	struct cave cave, less;
-	struct err e;
-	char bytes[512], zeros[512] = { 0 }, path[40];
+	struct stub_place place, other;
 
 	(void)state;
 	victim_start(&v, "victim_now", NULL, NULL);
 	view_open(&view, v.pid, false);
-	assert_int_equal(cave_find(&cave, &view.modules, &view.tm, &view.maps, sizeof bytes, &e), 0);
-	assert_true(cave.bytes >= sizeof bytes && cave.address % 16 == 0);
-	assert_int_equal((cave.address + cave.bytes) % 4096, 0);
-	assert_true(cave.address >= cave.module->exec_end);
-	assert_int_equal(target_read(&view.tm, cave.address, bytes, sizeof bytes, &e), 0);
-	assert_memory_equal(bytes, zeros, sizeof bytes);
-	assert_true(maps_find(&view.maps, cave.address)->prot & PROT_EXEC);
-	assert_int_equal(cave_find(&cave, &view.modules, &view.tm, &view.maps, 4096, &e), -ENOSPC);
+	assert_int_equal(find(&place, &view, 512, 0), 0);
+	assert_true(place.code % 16 == 0 && place.frame == 0);
+	assert_true(modules_find(&view.modules, (place.code - 16) & -16ull, true));
+	assert_true(is_zero(&view, place.code, 512));
+	assert_true(maps_find(&view.maps, place.code)->prot & PROT_EXEC);
+	assert_int_equal(find(&place, &view, 4096, 0), -ENOSPC);
 	/* What is behind the zeros, as where a program waits at its entry, is left out. */
-	snprintf(path, sizeof path, "/proc/%d/mem", v.pid);
-	int mem = open(path, O_RDWR | O_CLOEXEC);
-	assert_int_equal(pwrite(mem, "x", 1, (off_t)(cave.address + cave.bytes - 40)), 1);
-	assert_int_equal(cave_find(&less, &view.modules, &view.tm, &view.maps, sizeof bytes, &e), 0);
-	assert_int_equal(less.address, cave.address);
-	assert_int_equal(less.bytes, cave.bytes - 40);
-	close(mem);
+	assert_int_equal(find(&place, &view, 512, 0), 0);
+	poke(&v, place.code + 511);
+	assert_int_equal(find(&other, &view, 511, 0), 0);
+	assert_int_equal(other.code, place.code);
+	assert_int_equal(find(&other, &view, 512, 0), 0);
+	assert_int_not_equal(other.code, place.code);
+	view_close(&view);
+	victim_end(&v);
+}
+
+static bool may_be_frame(const struct view *view, uint64_t address, uint64_t bytes)
+{
+	return cave_holds_frame(&view->modules, &view->tm, &view->maps, address, bytes);
+}
+
+/* Behind the code where both fit, else in any padding that nobody writes to. */
+static void test_cave_find_parts_the_frame_from_the_code(void **state)
+{
+	const struct mapping *m;
+	struct stub_place place;
+	struct victim v;
+	struct view view;
+	uint64_t frame = 4096;
+	struct err e;
+
+	(void)state;
+	victim_start(&v, "victim_now", NULL, NULL);
+	view_open(&view, v.pid, false);
+	assert_int_equal(find(&place, &view, 100, 64), 0);
+	assert_int_equal(place.frame, place.code + 112);
+	/* The largest that fits somewhere, but behind no code of that size. */
+	for (uint64_t code = 512; frame >= 4096 && code >= 64; code -= 64)
+		for (frame = 4080; frame > 64; frame -= 16)
+			if (find(&place, &view, code, frame) == 0)
+				break;
+	assert_true(frame > 64 && place.frame);
+	const uint64_t page = place.frame & ~4095ull;
+	assert_true(place.code >= page + 4096 || place.code + 512 <= page || place.frame >= place.code);
+	assert_true(is_zero(&view, place.code, 64) && is_zero(&view, place.frame, frame));
+	m = maps_find(&view.maps, place.frame);
+	assert_true(m && !(m->prot & PROT_WRITE) && !m->shared);
+	assert_true(may_be_frame(&view, place.frame, frame));
+	assert_false(may_be_frame(&view, place.frame + 8, frame - 16));
+	assert_false(may_be_frame(&view, view.modules.list[0].exec_start & ~15ull, 64));
+	assert_false(may_be_frame(&view, 0, 64));
+	/* Of a stub that is there, and has none yet: not on it. */
+	place.frame = 0;
+	assert_int_equal(cave_find_frame(&place, &view.modules, &view.tm, &view.maps, 512, 64, &e), 0);
+	assert_true(place.frame >= place.code + 512 || place.frame + 64 <= place.code);
+	view_close(&view);
+	victim_end(&v);
+}
+
+static bool may_be_written(const struct view *view, uint64_t address)
+{
+	const struct mapping *m = maps_find(&view->maps, address);
+
+	return !m || m->prot & PROT_WRITE;
+}
+
+/* What is writable belongs to others, zero or not; what is protected after relocation is nobody's in front of it. */
+static void test_cave_holds_no_frame_in_writable_pages(void **state)
+{
+	unsigned in_front = 0;
+	struct victim v;
+	struct view view;
+
+	(void)state;
+	victim_start(&v, "victim_now", NULL, NULL);
+	view_open(&view, v.pid, false);
+	for (size_t k = 0; k < view.modules.count; k++) {
+		const struct elf_module *m = &view.modules.list[k];
+		for (size_t i = 0; i < m->phdr_count; i++) {
+			const uint64_t start = m->bias + m->phdrs[i].p_vaddr, end = start + m->phdrs[i].p_memsz;
+			if (m->phdrs[i].p_type != PT_LOAD || !(m->phdrs[i].p_flags & PF_W))
+				continue;
+			assert_false(may_be_frame(&view, (end + 15) & ~15ull, 16));
+			assert_false(may_be_frame(&view, start & ~15ull, 16));
+			if (start % 4096 < 32)
+				continue;
+			in_front += !may_be_written(&view, start - 32);
+			assert_int_equal(may_be_frame(&view, (start - 16) & ~15ull, 16),
+			                 !may_be_written(&view, start - 32));
+		}
+	}
+	assert_true(in_front);
 	view_close(&view);
 	victim_end(&v);
 }
@@ -234,6 +337,8 @@ int main(void)
 		cmocka_unit_test(test_modules_read_of_static_programs),
 		cmocka_unit_test(test_modules_read_of_a_loader_run_by_name),
 		cmocka_unit_test(test_cave_find_gives_zeros_in_text),
+		cmocka_unit_test(test_cave_find_parts_the_frame_from_the_code),
+		cmocka_unit_test(test_cave_holds_no_frame_in_writable_pages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,7 +37,8 @@
 #define VICTIM_WELL 7
 #define VICTIM_ERRNO 77
 
-static uint64_t cave, area;
+static struct stub_place cave;
+static uint64_t area;
 
 struct victim {
 	pid_t pid;
@@ -112,7 +113,7 @@ static int work(pid_t pid)
 	if (rc == 0)
 		rc = tracee_interrupt(&t, deadline, &stop, &e);
 	if (rc == 0)
-		rc = remote_prepare(&r, &memory, &writer, cave, area, 0, &e);
+		rc = remote_prepare(&r, &memory, &writer, &cave, area, 0, &e);
 	if (rc == 0)
 		rc = remote_enter(&r, &t, deadline, &e);
 	if (rc == 0)
@@ -287,7 +288,8 @@ int main(void)
 	void *room = mmap(NULL, 1 << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (code == MAP_FAILED || room == MAP_FAILED || munmap(room, 1 << 20) < 0)
 		return 1;
-	cave = (uint64_t)(uintptr_t)code;
+	cave.code = (uint64_t)(uintptr_t)code;
+	cave.frame = cave.code + 4096;
 	area = (uint64_t)(uintptr_t)room;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -468,6 +468,7 @@ static void sleep_is_made_again(bool by_number)
 	struct blocked_call before = { .number = -1 };
 	struct registers regs, again;
 	struct stub_data data = { 0 };
+	struct stub_frame frame = { 0 };
 
 	pid_t pid = fork();
 	if (pid == 0)
@@ -488,8 +489,8 @@ static void sleep_is_made_again(bool by_number)
 	before.number = -1;
 	assert_true(registers_read(pid, &before, &again));
 	assert_int_equal(registers_at_call(pid, &again), SYS_restart_syscall);
-	assert_true(registers_note(pid, &again, &data));
-	assert_int_equal(data.registers[8], registers_syscall(&regs));
+	assert_true(registers_note(pid, &again, &data, &frame));
+	assert_int_equal(frame.registers[8], registers_syscall(&regs));
 	end(pid);
 }
 
