@@ -362,7 +362,8 @@ static uint64_t free_exact(const struct hook_call *call, uint64_t block)
 	return result;
 }
 
-uint64_t hook_release(const struct hook_call *call)
+/* Calls the original, which releases the block that begins at argument 0 (in shapes of pools, argument 1). */
+static uint64_t release(const struct hook_call *call)
 {
 	if (filter_is_exact())
 		return free_exact(call, old_block(call));
@@ -468,7 +469,7 @@ uint64_t hook_call_slow(struct hook_call *call)
 	call->file = 0;
 	switch (hook_facts[call->hook].shape) {
 	case SHAPE_FREE:
-	case SHAPE_POOL_FREE: return hook_release(call);
+	case SHAPE_POOL_FREE: return release(call);
 	case SHAPE_REALLOC:
 	case SHAPE_RESIZE:
 	case SHAPE_POOL_REALLOC: return slow_reallocate(call);

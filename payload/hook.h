@@ -8,5 +8,3 @@
 uint64_t hook_original(const struct hook_call *call);
 /* Records the new block of a sampled call. Out of line: its frames are not on the stack while the original runs. */
 void hook_record_block(const struct hook_call *call, uint64_t block, uint64_t size, uint32_t rate);
-/* Calls the original, which releases the block that begins at argument 0 (in shapes of pools, argument 1). */
-uint64_t hook_release(const struct hook_call *call);

@@ -18,10 +18,11 @@
 #define REMAP_FIXED 2u
 #define REMAP_DONTUNMAP 4u
 
-/* What mremap takes out may have to be put back. */
+/* What munmap and mremap take out may have to be put back. */
 #define AWAY_MAX 4u
 struct away {
 	uint32_t count;
+	uint32_t beyond; /* parts that had no room: they go before it is known whether they do */
 	struct away_part {
 		struct dump_live_record record; /* of what is sampled */
 		struct mapping mapping;
@@ -78,8 +79,12 @@ static bool lay_away(struct taking *t, const struct mapping *was, uint64_t start
 {
 	struct away_part *part;
 
-	if (!t->away || t->away->count == AWAY_MAX)
+	if (!t->away)
 		return false;
+	if (t->away->count == AWAY_MAX) {
+		t->away->beyond++;
+		return false;
+	}
 	part = &t->away->parts[t->away->count++];
 	part->mapping = *was;
 	part->mapping.start = start > was->start ? start : was->start;
@@ -121,12 +126,24 @@ static bool shrink(struct taking *t, const struct live_entry *entry, const struc
 	return (after && record_rest(t, &rest)) || before;
 }
 
+/* Takes the record of a mapping that begins there. Where one has gone unseen, and its record with it or by a thinning,
+ * an allocator's block may be. */
+static bool take_mapping(uint64_t start, struct live_entry *entry)
+{
+	if (!live_table_take(start, entry))
+		return false;
+	if (entry->record->hook >= HOOK_mmap && entry->record->hook <= HOOK_mremap)
+		return true;
+	live_table_put_back(entry);
+	return false;
+}
+
 static bool on_taken(void *arg, const struct mapping *was, uint64_t start, uint64_t end)
 {
 	struct taking *t = arg;
 	struct live_entry entry;
 
-	if (!was->sampled || !live_table_take(was->start, &entry)) {
+	if (!was->sampled || !take_mapping(was->start, &entry)) {
 		lay_away(t, was, start, end, 0, false);
 		return false;
 	}
@@ -263,20 +280,11 @@ static void forget_file(uint64_t start, uint64_t end)
 	follow(gone);
 }
 
-uint64_t map_hook_unmap(struct hook_call *call)
-{
-	const uint64_t *a = call->arguments;
-
-	take(call, a[0], a[1], 0);
-	if (is_range(a[0], a[1]))
-		forget_file(a[0], mapping_end(a[0], a[1]));
-	/* What has no entry is known by its beginning. */
-	return is_range(a[0], a[1]) && filter_maybe(a[0]) ? hook_release(call) : hook_original(call);
-}
-
-/* What mremap does to start … end, if it succeeds. */
+/* What munmap or mremap does to start … end, if it succeeds. */
 struct moving {
 	uint64_t start, end;
+	uint64_t distance; /* of what is elsewhere then, with all its parts as they are; 0: it is not */
+	bool asks;         /* the kernel may be asked what has gone, if it fails */
 	struct away away;
 	struct live_entry entry; /* of what has no entry among the mappings */
 	bool goes;               /* pages go that another thread may get before the call returns */
@@ -313,6 +321,18 @@ static bool shrinks_in_place(const struct moving *m, const uint64_t *a)
 	                   : a[2] == a[1] || (a[2] < a[1] && a[2] % PAGE_BYTES == 0));
 }
 
+/* What has no entry is known by its beginning. */
+static bool take_known(uint64_t start, struct live_entry *entry)
+{
+	struct counter_row counters;
+
+	if (!filter_maybe(start))
+		return false;
+	counters = counter_row(0, arch_thread_pointer());
+	counter_add(&counters, DUMP_COUNTER_filter_hits, 1);
+	return clock_lease_holds(clock_stamp()) && live_table_take(start, entry);
+}
+
 static void move_begin(const struct hook_call *call, struct moving *m, bool followed)
 {
 	const uint64_t *a = call->arguments;
@@ -321,7 +341,9 @@ static void move_begin(const struct hook_call *call, struct moving *m, bool foll
 
 	m->start = a[0] + (shrinks ? pages_of(a[2]) : 0);
 	m->end = mapping_end(a[0], a[1]);
-	m->away.count = 0;
+	m->distance = moves_only(m, a) ? a[4] - a[0] : 0;
+	m->asks = true;
+	m->away.count = m->away.beyond = 0;
 	m->known = false;
 	m->goes = m->stays = false;
 	if (!is_range(a[0], a[1]) || a[0] % PAGE_BYTES || m->start >= m->end || a[3] & REMAP_DONTUNMAP)
@@ -331,13 +353,14 @@ static void move_begin(const struct hook_call *call, struct moving *m, bool foll
 	if (m->goes)
 		take_pages(&(struct taking){ .call = call, .away = &m->away }, m->start, m->end);
 	if (!shrinks && !followed)
-		m->known = live_table_take(a[0], &m->entry);
+		m->known = take_known(a[0], &m->entry);
 }
 
 /*
  * Whether something is still mapped there, after a call of mremap that failed. To resize a page to a page changes
- * nothing and fails where there is none; before Linux 5.18 it does not fail, and all is taken for still mapped. It is a
- * system call, but one like that which the thread has just made: a filter that allows the one allows the other.
+ * nothing and fails where there is none (on Linux 5.16 and 5.17 with EFAULT as if it were an address); before 5.16 it
+ * does not fail, and all is taken for still mapped. It is a system call, but one like that which the thread has just
+ * made: a filter that allows the one allows the other.
  */
 #ifdef MEMATTACH_HOSTED
 int64_t (*map_hook_ask)(uint64_t page);
@@ -365,9 +388,16 @@ static void put_part_back(struct taking *t, const struct away_part *part)
 		follow(part->mapping);
 }
 
+static bool is_gone(uint64_t page)
+{
+	const int64_t answer = map_hook_ask(page);
+
+	return answer == -EFAULT || answer == EFAULT;
+}
+
 static bool has_gone(const struct away_part *part)
 {
-	return !part->mapping.plain && map_hook_ask(part->mapping.start) == -EFAULT;
+	return !part->mapping.plain && is_gone(part->mapping.start);
 }
 
 static bool some_has_gone(const struct moving *m)
@@ -388,17 +418,16 @@ static void put_part_elsewhere(struct taking *t, const struct away_part *part, u
 	put_part_back(t, &there);
 }
 
-/* All of it has gone, or what the kernel says of each part, if that is known only by asking; else all is back. */
+/* All of it has gone, or of a call that failed what the kernel says: MREMAP_FIXED may have moved some, and another
+ * thread may have moved or unmapped all of it before; the rest is back. */
 static void end_away(struct taking *t, const struct moving *m, bool moved)
 {
-	const uint64_t *a = t->call->arguments;
-
 	for (uint32_t i = 0; i < m->away.count; i++) {
 		const struct away_part *part = &m->away.parts[i];
-		bool gone = moved || (a[3] & REMAP_FIXED && has_gone(part));
+		bool gone = moved || (m->asks && has_gone(part));
 
-		if (gone && moves_only(m, a))
-			put_part_elsewhere(t, part, a[4] - a[0]);
+		if (gone && m->distance)
+			put_part_elsewhere(t, part, m->distance);
 		else if (gone)
 			finish_part(&t->recorder, part);
 		else
@@ -410,19 +439,50 @@ static void end_away(struct taking *t, const struct moving *m, bool moved)
 		live_table_put_back(&m->entry);
 }
 
+static bool has_records(const struct moving *m)
+{
+	for (uint32_t i = 0; i < m->away.count; i++)
+		if (m->away.parts[i].mapping.sampled)
+			return true;
+	return m->known;
+}
+
 static void move_end(const struct hook_call *call, const struct moving *m, bool moved)
 {
-	struct taking t = { .call = call, .open = true };
+	struct taking t = { .call = call, .open = has_records(m) };
 
-	if (m->away.count || m->known) {
+	if (t.open)
 		recorder_open(&t.recorder, call, clock_stamp());
-		end_away(&t, m, moved);
+	end_away(&t, m, moved);
+	if (t.open)
 		recorder_close(&t.recorder);
-	}
 	if (m->stays && moved)
 		take(call, m->start, m->end - m->start, 0);
 	if ((m->goes || m->stays) && moved)
 		forget_file(m->start, m->end);
+	if (!moved)
+		count_lost(m->away.beyond);
+}
+
+uint64_t map_hook_unmap(struct hook_call *call)
+{
+	const uint64_t *a = call->arguments;
+	struct moving m;
+	uint64_t result;
+
+	if (!is_range(a[0], a[1]) || a[0] % PAGE_BYTES)
+		return hook_original(call); /* which fails */
+	m.start = a[0];
+	m.end = mapping_end(a[0], a[1]);
+	m.goes = true;
+	m.distance = 0;
+	m.asks = m.stays = m.several = false;
+	m.away.count = m.away.beyond = 0;
+	take_pages(&(struct taking){ .call = call, .away = &m.away }, m.start, m.end);
+	m.known = take_known(a[0], &m.entry);
+	result = hook_original(call);
+	move_end(call, &m, result == 0);
+	return result;
 }
 
 static void take_if_gone(const struct hook_call *call, uint64_t start, uint64_t end)
@@ -430,7 +490,7 @@ static void take_if_gone(const struct hook_call *call, uint64_t start, uint64_t 
 	struct mapping mapping;
 
 	if (start < end && mappings_find(start, end, &mapping) && !mapping.plain &&
-	    map_hook_ask(mapping.start > start ? mapping.start : start) == -EFAULT)
+	    is_gone(mapping.start > start ? mapping.start : start))
 		take(call, start, end - start, 0);
 }
 
@@ -442,7 +502,7 @@ static void look_at_destination(const struct hook_call *call, const struct movin
 
 	if (!(a[3] & REMAP_FIXED) || !is_range(a[4], a[2]) || a[4] % PAGE_BYTES)
 		return;
-	if (moves_only(m, a) && (moved || some_has_gone(m)))
+	if (m->distance && (moved || some_has_gone(m)))
 		take(call, a[4], a[2], 0);
 	else if (!moved)
 		take_if_gone(call, a[4], mapping_end(a[4], a[2]));
@@ -479,7 +539,7 @@ uint64_t map_hook_remap(struct hook_call *call)
 	move_end(call, &moving, result != MAP_FAILURE);
 	if (result == MAP_FAILURE)
 		look_after_failure(call);
-	else if (!shrinks_in_place(&moving, a) && !(moves_only(&moving, a) && moving.away.count))
+	else if (!shrinks_in_place(&moving, a) && !(moving.distance && moving.away.count))
 		keep(call, result, a[2], rate, a[3] & REMAP_FIXED);
 	return result;
 }

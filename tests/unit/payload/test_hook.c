@@ -122,6 +122,7 @@ static void get_it_again(void)
 	inside = NULL;
 	answer = watched;
 	call(HOOK_malloc, 20, 0, 0, 0, 0, 0);
+	answer = 0; /* as munmap says that it did */
 }
 
 /* The block that a free is about may be somebody else's before the original returns: each of the two has its own
@@ -133,7 +134,7 @@ static void test_hook_leaves_the_next_block_alone(void **state)
 	uint64_t freed = 0;
 
 	(void)state;
-	watched = 0x5550;
+	watched = 0x5000;
 	for (uint32_t i = 0; i < HOOK_COUNT; i++) {
 		if (!releases(i))
 			continue;

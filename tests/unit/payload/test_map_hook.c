@@ -61,6 +61,62 @@ static void test_following_is_no_sampling(void **state)
 	}
 }
 
+static void unmap_fails(uint64_t at, uint64_t bytes)
+{
+	answer = UINT64_MAX;
+	call(HOOK_munmap, at, bytes, 0, 0, 0, 0);
+}
+
+/* What could not be unmapped, for want of room for more mappings, is there. */
+static void test_an_unmap_that_fails_changes_nothing(void **state)
+{
+	(void)state;
+	for (uint64_t kind = 0; kind < 2; kind++) {
+		const uint64_t at = AT(100 * kind), past = fixture_history_count(&fixture);
+
+		map(at, 8 * PAGE, kind ? MAP_SHARED : ANONYMOUS);
+		unmap_fails(at, 8 * PAGE);
+		assert_int_equal(size_at(at), 8 * PAGE);
+		unmap_fails(at + 2 * PAGE, 3 * PAGE);
+		assert_int_equal(size_at(at), 2 * PAGE);
+		assert_int_equal(size_at(at + 2 * PAGE), 3 * PAGE);
+		assert_int_equal(size_at(at + 5 * PAGE), 3 * PAGE);
+		assert_int_equal(is_file(at + 2 * PAGE), kind);
+		assert_int_equal(fixture_history_count(&fixture), past);
+		unmap(at + PAGE, 6 * PAGE); /* and is known as before */
+		assert_int_equal(size_at(at), PAGE);
+		assert_int_equal(size_at(at + 7 * PAGE), PAGE);
+		unmap(at, 8 * PAGE);
+	}
+	assert_int_equal(fixture_live_count(&fixture), 0);
+	assert_int_equal(fixture_counter(&fixture, DUMP_COUNTER_samples_taken),
+	                 fixture_counter(&fixture, DUMP_COUNTER_samples_freed));
+	assert_int_equal(fixture_counter(&fixture, DUMP_COUNTER_lost_mappings), 0);
+	/* Of many some are not followed any more, which is said. */
+	for (uint64_t i = 0; i < 20; i++)
+		map(AT(i), PAGE, ANONYMOUS);
+	unmap_fails(AT(0), 20 * PAGE);
+	assert_int_equal(fixture_live_count(&fixture) + fixture_counter(&fixture, DUMP_COUNTER_lost_mappings), 20);
+}
+
+/* An allocator's block at the beginning of a mapping that has gone unseen is none of it. */
+static void test_blocks_are_no_mappings(void **state)
+{
+	struct dump_live_record before, after;
+
+	(void)state;
+	map(AT(0), 8 * PAGE, ANONYMOUS);
+	answer = AT(0);
+	call(HOOK_malloc, 5 * PAGE, 0, 0, 0, 0, 0);
+	assert_true(fixture_live(&fixture, (void *)AT(0), &before));
+	assert_int_equal(before.hook, HOOK_malloc);
+	unmap(AT(1), 7 * PAGE);
+	assert_true(fixture_live(&fixture, (void *)AT(0), &after));
+	assert_memory_equal(&after, &before, sizeof before);
+	call(HOOK_free, AT(0), 0, 0, 0, 0, 0);
+	assert_int_equal(fixture_live_count(&fixture), 0);
+}
+
 /* Of a part that goes the history has what has gone, and the record what is left: the bytes that were asked for. */
 static void test_parts_are_unmapped(void **state)
 {
@@ -248,6 +304,8 @@ static void test_no_room_for_ranges(void **state)
 	assert_in_range(fixture_counter(&fixture, DUMP_COUNTER_lost_mappings), 100, 4000);
 	unmap(AT(4 * 7), PAGE);
 	assert_int_equal(size_at(AT(4 * 7 + 1)), PAGE);
+	unmap_fails(AT(4 * (MAPPINGS_MAX + 50)), 2 * PAGE);
+	assert_int_equal(size_at(AT(4 * (MAPPINGS_MAX + 50))), 2 * PAGE);
 	remap(AT(4 * (MAPPINGS_MAX + 50)), 2 * PAGE, AT(4 * (MAPPINGS_MAX + 50)), 3 * PAGE, 0);
 	assert_int_equal(size_at(AT(4 * (MAPPINGS_MAX + 50))), 3 * PAGE);
 	assert_true(is_file(AT(4 * (MAPPINGS_MAX + 50))));
@@ -364,6 +422,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		EXACT_IN_EACH_STATE(test_files_have_stacks_of_their_own),
 		EXACT(test_a_failure_makes_nothing),
+		EXACT(test_an_unmap_that_fails_changes_nothing),
+		EXACT(test_blocks_are_no_mappings),
 		EXACT(test_parts_are_unmapped),
 		EXACT(test_fixed_mappings_replace_others),
 		EXACT(test_what_is_mapped_over_has_gone_unseen),

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What is recorded of mappings that mremap changes, or does not. */
+#include <pthread.h>
+
 #include "map_calls.h"
 
 /* Where a part may not grow, nothing has gone. */
@@ -256,6 +258,52 @@ static void test_a_file_that_goes_in_pages(void **state)
 	}
 }
 
+/* A file that could not be unmapped is there. */
+static void test_a_file_that_stays(void **state)
+{
+	const struct unwind_module module = { 0 };
+	const struct unwind_range range = { AT(0), AT(100), UNWIND_RANGE_FILE, 0 };
+
+	(void)state;
+	fixture_index(&fixture, &module, 0, &range, 1);
+	answer = UINT64_MAX;
+	call(HOOK_munmap, AT(0), PAGE, 0, 0, 0, 0);
+	remap(AT(0), PAGE, AT(3000), 8 * PAGE, MREMAP_MAYMOVE);
+	assert_true(is_file(AT(3000)));
+}
+
+static void *unmap_meanwhile(void *of)
+{
+	(void)of;
+	call(HOOK_munmap, AT(0), 8 * PAGE, 0, 0, 0, 0);
+	return NULL;
+}
+
+static void unmap_inside(void)
+{
+	pthread_t thread;
+
+	inside = NULL;
+	answer = 0;
+	assert_int_equal(pthread_create(&thread, NULL, unmap_meanwhile, NULL), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	answer = UINT64_MAX;
+}
+
+/* Two threads change one range: who comes second fails, and what it has taken is not there any more. */
+static void test_a_range_of_two_threads(void **state)
+{
+	(void)state;
+	map(AT(0), 8 * PAGE, ANONYMOUS);
+	gone_from = AT(0);
+	gone_to = AT(8);
+	inside = unmap_inside;
+	remap_fails(AT(0), 8 * PAGE, 0, 20 * PAGE, MREMAP_MAYMOVE);
+	assert_int_equal(fixture_live_count(&fixture), 0);
+	assert_int_equal(fixture_history_count(&fixture), 1);
+	assert_int_equal(mappings_count(AT(0), AT(8), 10), 0);
+}
+
 /* Whoever was not sampled and grows is of the kind that it was made as. */
 static void test_kinds_of_what_is_not_sampled(void **state)
 {
@@ -289,6 +337,8 @@ int main(void)
 		EXACT(test_shrinking_is_unmapping),
 		EXACT_IN_EACH_STATE(test_mremap_keeps_the_kind),
 		EXACT(test_a_file_that_goes_in_pages),
+		EXACT(test_a_file_that_stays),
+		EXACT(test_a_range_of_two_threads),
 		cmocka_unit_test_setup_teardown(test_files_of_before_the_session, open_rate, close_session),
 		cmocka_unit_test_setup_teardown(test_kinds_of_what_is_not_sampled, open_rate, close_session),
 	};
