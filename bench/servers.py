@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""The servers that scripts/bench and bench/switched measure: started on the loopback, in a folder of their own, and ended."""
+"""The servers that scripts/bench and bench/switched measure: started on the loopback, in a folder of their own, and ended.
+
+And how a column of figures is summed up.
+"""
 import contextlib
+import math
 import os
 import shutil
 import signal
 import socket
+import statistics
 import subprocess
 import threading
 import time
@@ -26,6 +31,15 @@ def bounded(process, seconds=PATIENCE):
         yield
     finally:
         timer.cancel()
+
+
+def middle(values, form="{:.4f}"):
+    """The median and its 95 %."""
+    values = sorted(values)
+    n = len(values)
+    reach = math.ceil(0.98 * math.sqrt(n)) + 1
+    low, high = values[max(0, n // 2 - reach)], values[min(n - 1, n // 2 + reach)]
+    return f"{form.format(statistics.median(values))} ({form.format(low)}–{form.format(high)})"
 
 
 def wait_for(port, process):
