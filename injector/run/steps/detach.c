@@ -168,6 +168,7 @@ static int unload(struct session *s, const struct kept *kept, struct err *e)
 	const uint64_t deadline_ns = clock_monotonic_ns() + UNLOAD_NS;
 	if (rc < 0)
 		return rc;
+	code_pages_look(s);
 	session_patient_borrower(s, &borrower, &s->outcome.detach_longest_ns);
 	do
 		rc = loan_run(s, &borrower, unload_by, &u, e);

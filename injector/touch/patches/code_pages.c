@@ -170,12 +170,13 @@ static bool is_as_before(const struct session *s, struct page_scan *pages, const
 	return same;
 }
 
-/* Runs of a dead memattach, by the table of changes. */
-static void find_left(const struct session *s, struct code_runs *runs)
+void code_pages_look(struct session *s)
 {
-	find_runs(s, runs);
-	for (unsigned i = 0; i < runs->count; i++) {
-		struct code_run *run = &runs->list[i];
+	if (s->code_runs.count)
+		return;
+	find_runs(s, &s->code_runs);
+	for (unsigned i = 0; i < s->code_runs.count; i++) {
+		struct code_run *run = &s->code_runs.list[i];
 		const struct mapping *m = maps_find(&s->view.maps, run->start);
 		run->copy = copy_of_file(s, m, run);
 		run->file = *m;
@@ -310,17 +311,12 @@ static int join_all(struct loan *l, const struct code_runs *runs, struct err *e)
 int code_pages_join(struct loan *l, struct err *e)
 {
 	struct session *s = l->s;
-	struct code_runs left = { .count = 0 };
 
 	if (l->thread->filtered)
 		return 0;
-	if (!s->code_runs.count)
-		find_left(s, &left);
-	const struct code_runs *runs = s->code_runs.count ? &s->code_runs : &left;
-	int rc = runs->count ? join_all(l, runs, e) : 0;
+	int rc = s->code_runs.count ? join_all(l, &s->code_runs, e) : 0;
 	if (rc == 0)
 		changes_end(&s->changes, CHANGE_CODE_PAGES, CHANGE_UNDONE);
 	code_runs_free(&s->code_runs);
-	code_runs_free(&left);
 	return rc;
 }

@@ -38,5 +38,8 @@
 /* At a checkpoint, when the jumps are listed (code_patches_list) and not written yet. -ETIMEDOUT, -ESRCH: as of
  * remote_call; all else is passed over. */
 int code_pages_set_apart(struct loan *l, struct err *e) WARN_UNUSED;
+/* Of a session whose memattach, which knew what the pages held, has died: what the file has there, when the jumps are
+ * taken back. Nothing may be stopped: the file may be on a disk that is slow. */
+void code_pages_look(struct session *s);
 /* At a checkpoint, when the jumps are taken back and the payload, which lists them, is still there. The same errors. */
 int code_pages_join(struct loan *l, struct err *e) WARN_UNUSED;
