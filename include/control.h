@@ -59,7 +59,7 @@ struct got_entry {
 enum code_patch_kind {
 	CODE_JUMP = 0,   /* at the entry of a function, to a detour (below) or an island */
 	CODE_ISLAND = 1, /* a jump in padding, which the jump at an entry leads to */
-	CODE_WORD = 2,   /* a pointer to a function, in data: it leads to a nop in front of that (function_alias.h) */
+	CODE_WORD = 2,   /* a pointer to a function, in data: it gets another address of that (function_alias.h) */
 };
 struct code_patch {
 	uint64_t address;

@@ -79,7 +79,6 @@ add_library(memattach_prepare STATIC
   allocators/function_table.c
   allocators/module_names.c
   entry/python_allocators.c
-  entry/function_alias.c
   entry/stored_pointers.c
   touch/remote/cave.c
   arch/${MEMATTACH_ARCH}/code.c
@@ -87,6 +86,7 @@ add_library(memattach_prepare STATIC
   arch/${MEMATTACH_ARCH}/code_scan_part.c
   arch/${MEMATTACH_ARCH}/detour_code.c
   arch/${MEMATTACH_ARCH}/entry_code.c
+  arch/${MEMATTACH_ARCH}/function_alias.c
   arch/${MEMATTACH_ARCH}/instruction.c
   arch/${MEMATTACH_ARCH}/signal_frame.c
   arch/${MEMATTACH_ARCH}/stack_switch.c

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "hooks.h"
+#include "arch/function_alias.h"
 #include "arch/instruction.h"
 #include "elf/module_file.h"
 #include "arch/word_references.h"
@@ -134,8 +135,9 @@ static bool overlap(const struct python_row *a, const struct python_row *b)
 }
 
 /* Does the function compare something with the size of the largest block? */
-static bool compares_limit(const struct look *l, uint64_t function)
+static bool compares_limit(const struct look *l, uint64_t pointer)
 {
+	const uint64_t function = function_alias_place(pointer);
 	uint8_t code[CODE_BYTES_MAX];
 	size_t at = 0, bytes = read_code(l, function, CODE_BYTES_MAX, code);
 	struct instruction in;
@@ -152,7 +154,7 @@ static bool compares_limit(const struct look *l, uint64_t function)
 static bool has_own_functions(const struct look *l, const struct python_row *row)
 {
 	for (unsigned i = ROW_MALLOC; i <= ROW_FREE; i++)
-		if (!elf_module_holds(l->module, row->words[i], 1, PF_X))
+		if (!elf_module_holds(l->module, function_alias_place(row->words[i]), 1, PF_X))
 			return false;
 	return true;
 }

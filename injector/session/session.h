@@ -163,7 +163,7 @@ struct python_code_end {
 	char why[480]; /* it is not; "" where no Python frames are recorded */
 };
 
-/* A word that leads to a function of CPython, and is to lead to the nop in front of that. */
+/* A word that leads to a function of CPython, and is to hold another address of it (arch/function_alias.h). */
 struct python_word {
 	uint64_t address, value, alias;
 };

@@ -3,8 +3,9 @@
 
 #include <string.h>
 
-#include "entry/function_alias.h"
+#include "arch/function_alias.h"
 #include "arch/instruction.h"
+#include "arch/x86_64/nop_before.h"
 
 #define SHORT_JUMP_BYTES 2u
 #define JCC_BYTES 6u
@@ -112,7 +113,7 @@ static void leave_alias(struct entry_code_range *range, const struct entry_code_
 {
 	const uint64_t bytes = range->end - range->start;
 	/* Without a nop in it, one could begin in the code before. */
-	const unsigned nop = function_alias_before(end - bytes, bytes) ?: FUNCTION_ALIAS_MAX;
+	const unsigned nop = nop_before(end, bytes) ?: FUNCTION_ALIAS_AROUND;
 
 	if (f->aliased)
 		range->end -= nop < bytes ? nop : bytes;

@@ -4,29 +4,23 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "entry/function_alias.h"
+#include "arch/function_alias.h"
 
 #define NAME "CPython"
 
-/* Where the function begins that the value of a word leads to, and the nop in front of it, where no island ever is. */
-struct place {
-	uint64_t function;
-	uint64_t alias; /* the function itself: there is none */
-};
-
-static const char *find_place(struct place *place, const struct elf_module *m, const struct target_memory *memory,
-                              const struct python_function *f)
+static const char *find_alias(struct function_alias *alias, const struct elf_module *m,
+                              const struct target_memory *memory, const struct python_function *f)
 {
-	uint8_t around[2 * FUNCTION_ALIAS_MAX];
+	const uint64_t from = function_alias_place(f->value) - FUNCTION_ALIAS_AROUND;
+	uint8_t around[2 * FUNCTION_ALIAS_AROUND];
 
-	if (!elf_module_holds(m, f->value - FUNCTION_ALIAS_MAX, sizeof around, PF_X) ||
-	    target_read(memory, f->value - FUNCTION_ALIAS_MAX, around, sizeof around, ERR_IGNORED) < 0)
+	if (!elf_module_holds(m, from, sizeof around, PF_X) ||
+	    target_read(memory, from, around, sizeof around, ERR_IGNORED) < 0)
 		return "its code cannot be read";
-	const unsigned skipped = function_alias_skip(around + FUNCTION_ALIAS_MAX, FUNCTION_ALIAS_MAX);
-	const unsigned before = skipped ? 0 : function_alias_before(around, FUNCTION_ALIAS_MAX);
-	place->function = f->value + skipped;
-	place->alias = f->value - before;
-	return f->in_line && !skipped && !before ? "no nop is in front of it" : NULL;
+	*alias = function_alias_find(f->value, around);
+	if (!f->in_line)
+		return NULL;
+	return alias->address ? function_alias_obstacle() : "no nop is in front of it";
 }
 
 static int look_at(struct session *s, struct allocator_function *list, unsigned count,
@@ -51,17 +45,18 @@ static bool meets(const struct entry_hooks *h, const struct entry_hook *new)
 	return false;
 }
 
-static void add_words(struct session_python_functions *to, const struct python_function *f, const struct place *place)
+static void add_words(struct session_python_functions *to, const struct python_function *f,
+                      const struct function_alias *alias)
 {
 	const uint64_t words[] = { f->word, f->second };
 
-	/* One that leads to the nop since an earlier session is left alone. */
-	if (!f->in_line || place->function != f->value)
+	/* One that has an alias since an earlier session is left alone. */
+	if (!f->in_line || alias->function != f->value)
 		return;
 	for (unsigned i = 0; i < 2; i++)
 		if (words[i])
 			to->words[to->word_count++] =
-				(struct python_word){ .address = words[i], .value = f->value, .alias = place->alias };
+				(struct python_word){ .address = words[i], .value = f->value, .alias = alias->address };
 }
 
 /* Functions to be hooked, and what is known of each. */
@@ -69,7 +64,7 @@ struct attempt {
 	const struct python_function *list;
 	unsigned count;
 	struct allocator_function functions[PYTHON_FUNCTIONS_MAX];
-	struct place places[PYTHON_FUNCTIONS_MAX];
+	struct function_alias aliases[PYTHON_FUNCTIONS_MAX];
 	const char *name; /* of the one that is refused */
 };
 
@@ -83,10 +78,10 @@ static const char *find_functions(struct attempt *a, const struct session *s, co
 		f->like = (struct allocation_name){ .family = FAMILY_GIVEN, .hook = a->list[i].hook };
 		a->name = listed_hook_symbol(a->list[i].hook);
 		snprintf(f->name, sizeof f->name, "%s", a->name);
-		const char *why = find_place(&a->places[i], m, memory, &a->list[i]);
+		const char *why = find_alias(&a->aliases[i], m, memory, &a->list[i]);
 		if (why)
 			return why;
-		f->address = a->places[i].function;
+		f->address = a->aliases[i].function;
 	}
 	return NULL;
 }
@@ -104,7 +99,7 @@ static const char *hook_functions(struct attempt *a, struct session *s, struct s
 			return "its padding is used by another hook";
 		if (entry_hooks_add(&s->hooks, hook, e) < 0)
 			return e->text;
-		add_words(to, &a->list[i], &a->places[i]);
+		add_words(to, &a->list[i], &a->aliases[i]);
 	}
 	return NULL;
 }

@@ -6,8 +6,8 @@
  * hooked, none of those that belong together is.
  *
  * A build that is optimised by a profile has functions of the table in line behind a comparison of its word, and no
- * hook at the entry would see these calls. So such a word gets the address of a nop in front of the function
- * (function_alias.h), which is the program's own, too.
+ * hook at the entry would see these calls. So such a word gets another address of the function, which is no address of
+ * ours either (arch/function_alias.h).
  */
 #pragma once
 

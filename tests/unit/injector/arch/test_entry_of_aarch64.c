@@ -14,6 +14,7 @@
 #include "arch/code.h"
 #include "arch/detour_code.h"
 #include "arch/entry_code.h"
+#include "arch/function_alias.h"
 
 #define CODE 0x400000ull
 #define COUNTERS 4096u
@@ -287,6 +288,29 @@ static void test_calls_of_what_was_read(void **state)
 	assert_false(CALLS(0x58000042u, blr_2));              /* a number beside the code */
 }
 
+static unsigned called;
+
+static void count_call(void)
+{
+	called++;
+}
+
+static void test_an_alias_is_the_function(void **state)
+{
+	const uint8_t around[2 * FUNCTION_ALIAS_AROUND] = { 0 };
+	const uint64_t counting = (uint64_t)(uintptr_t)count_call;
+	const struct function_alias a = function_alias_find(counting, around);
+	const struct function_alias again = function_alias_find(a.address, around);
+
+	(void)state;
+	assert_null(function_alias_obstacle());
+	assert_true(a.function == counting && a.address != counting && function_alias_place(a.address) == counting);
+	assert_true(again.function == counting && again.address == a.address);
+	called = 0;
+	((void (*)(void))(uintptr_t)a.address)();
+	assert_int_equal(called, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -298,6 +322,7 @@ int main(void)
 		cmocka_unit_test(test_registers_are_kept),
 		cmocka_unit_test(test_a_free_asks_its_counter),
 		cmocka_unit_test(test_calls_of_what_was_read),
+		cmocka_unit_test(test_an_alias_is_the_function),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
