@@ -6,8 +6,9 @@
  * main, argc and argv where the first three arguments are. What is not known here ends the reading: then nothing is
  * claimed.
  *
- * The address of main is made by four bytes of one instruction, or by two instructions that follow each other. Whoever
- * exchanges these bytes has another function run in main's place, with its arguments.
+ * The address of main is made by four bytes of one instruction, by two instructions that follow each other, or by a
+ * last one, which adds to what another has made or loads it from a table. Whoever exchanges these bytes has another
+ * function run in main's place, with its arguments.
  */
 #pragma once
 

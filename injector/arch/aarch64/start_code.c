@@ -9,6 +9,7 @@
 #define PAIR_BYTES (2 * WORD_BYTES)
 #define ZERO 31u            /* as register of most instructions */
 #define PAGES_AWAY 0x100000 /* adrp reaches so many, forwards and backwards */
+#define BYTES_AWAY 0x100000 /* and adr so many */
 
 /* What a register holds, if that is known. */
 struct value {
@@ -16,6 +17,7 @@ struct value {
 	uint64_t value;
 	uint64_t page_at; /* where adrp made it, 0: it was not that */
 	uint64_t pair_at; /* where adrp, and add behind it, made it */
+	uint64_t last_at; /* where it was made by add or ldr, behind adrp anywhere, or by adr */
 };
 
 struct reader {
@@ -57,6 +59,7 @@ static struct value add(const struct reader *r, uint32_t word, uint64_t number)
 
 	if (from->page_at && from->page_at + WORD_BYTES == r->pc && word_to(word) == word_from(word))
 		v.pair_at = from->page_at;
+	v.last_at = from->page_at ? r->pc : 0;
 	return v;
 }
 
@@ -68,7 +71,23 @@ static struct value load(const struct reader *r, uint32_t word, const struct wor
 
 	v.known = base->known &&
 	          whole_io_pread(r->mem, &v.value, access->bytes, base->value + (uint64_t)access->distance);
+	v.last_at = base->page_at && access->bytes == sizeof v.value ? r->pc : 0;
 	return v;
+}
+
+/* ldr of eight bytes, which moves the register on. */
+static bool loads_and_moves(struct reader *r, uint32_t word)
+{
+	struct value *base = &r->registers[word_from(word)];
+	struct word_access access;
+
+	if ((word & 0xffe00c00) != 0xf8400400 || !word_accesses(word, &access) || word_to(word) == word_from(word))
+		return false;
+	const uint64_t moved = base->value + (uint64_t)access.distance;
+	access.distance = 0;
+	r->registers[word_to(word)] = load(r, word, &access);
+	*base = (struct value){ .known = base->known, .value = moved };
+	return true;
 }
 
 /* Of add and and, register 31 is the stack pointer; of the others it is none. */
@@ -89,7 +108,9 @@ static bool is_executed(struct reader *r, uint32_t word)
 	else if (word_to(word) == ZERO)
 		return false;
 	else if (word_makes_address(word, r->pc, &page, &number))
-		*to = (struct value){ .known = true, .value = number, .page_at = page ? r->pc : 0 };
+		*to = (struct value){
+			.known = true, .value = number, .page_at = page ? r->pc : 0, .last_at = page ? 0 : r->pc
+		};
 	else if (word_moves_number(word, &number))
 		*to = (struct value){ .known = true, .value = number };
 	else if (moves_register(word) && other != ZERO)
@@ -97,7 +118,7 @@ static bool is_executed(struct reader *r, uint32_t word)
 	else if (loads(word, &access))
 		*to = load(r, word, &access);
 	else
-		return false;
+		return loads_and_moves(r, word);
 	return true;
 }
 
@@ -105,7 +126,7 @@ static bool hands_main_on(const struct reader *r)
 {
 	const struct value *function = &r->registers[0], *argc = &r->registers[1], *argv = &r->registers[2];
 
-	return function->known && function->pair_at && argc->known && argc->value == r->arguments->argc &&
+	return function->known && function->last_at && argc->known && argc->value == r->arguments->argc &&
 	       argv->known && argv->value == r->arguments->argv;
 }
 
@@ -144,13 +165,16 @@ static enum step read_instruction(struct reader *r)
 /* One write to one page is made wholly or not at all, whatever happens to the writer. */
 static bool fill_in(struct start_code *code, int mem, const struct value *function)
 {
+	const bool pair = function->pair_at != 0;
 	uint8_t bytes[START_CODE_BYTES];
 
 	*code = (struct start_code){ .main_address = function->value,
-		                     .place = function->pair_at,
-		                     .length = PAIR_BYTES };
-	return code->place % PAGE <= PAGE - PAIR_BYTES && whole_io_pread(mem, code->bytes, PAIR_BYTES, code->place) &&
-	       start_code_for(code, code->main_address, bytes) && memcmp(bytes, code->bytes, PAIR_BYTES) == 0;
+		                     .place = pair ? function->pair_at : function->last_at,
+		                     .length = pair ? PAIR_BYTES : WORD_BYTES };
+	return code->place % PAGE <= PAGE - code->length &&
+	       whole_io_pread(mem, code->bytes, code->length, code->place) &&
+	       (!pair ||
+	        (start_code_for(code, code->main_address, bytes) && memcmp(bytes, code->bytes, PAIR_BYTES) == 0));
 }
 
 bool start_code_read(struct start_code *code, int mem, const struct start_arguments *arguments)
@@ -168,15 +192,30 @@ bool start_code_read(struct start_code *code, int mem, const struct start_argume
 	return true;
 }
 
-/* adrp x0; add x0, x0, of the function. */
-bool start_code_for(const struct start_code *code, uint64_t function, uint8_t bytes[START_CODE_BYTES])
+/* adr x0, of the function. */
+static bool put_near(uint8_t *code, int64_t distance)
 {
-	const int64_t pages = (int64_t)(function / PAGE) - (int64_t)(code->place / PAGE);
+	const uint32_t bits = (uint32_t)distance & 0x1fffff;
+
+	word_put(code, 0x10000000 | (bits & 3) << 29 | bits >> 2 << 5);
+	return distance >= -BYTES_AWAY && distance < BYTES_AWAY;
+}
+
+/* adrp x0; add x0, x0, of the function. */
+static bool put_pair(uint8_t *code, uint64_t place, uint64_t function)
+{
+	const int64_t pages = (int64_t)(function / PAGE) - (int64_t)(place / PAGE);
 	const uint32_t distance = (uint32_t)pages & 0x1fffff;
 
-	if (pages < -PAGES_AWAY || pages >= PAGES_AWAY)
-		return false;
-	word_put(bytes, 0x90000000 | (distance & 3) << 29 | distance >> 2 << 5);
-	word_put(bytes + WORD_BYTES, 0x91000000 | (uint32_t)(function % PAGE) << 10);
-	return true;
+	word_put(code, 0x90000000 | (distance & 3) << 29 | distance >> 2 << 5);
+	word_put(code + WORD_BYTES, 0x91000000 | (uint32_t)(function % PAGE) << 10);
+	return pages >= -PAGES_AWAY && pages < PAGES_AWAY;
+}
+
+/* Two instructions that follow each other become two that reach anywhere. Else the last one, which gives the register
+ * its value whatever was in it before, becomes one that does so alone. */
+bool start_code_for(const struct start_code *code, uint64_t function, uint8_t bytes[START_CODE_BYTES])
+{
+	return code->length == PAIR_BYTES ? put_pair(bytes, code->place, function)
+	                                  : put_near(bytes, (int64_t)(function - code->place));
 }

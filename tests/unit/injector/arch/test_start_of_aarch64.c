@@ -27,25 +27,67 @@
 #define MAIN_ADDRESS 0x4015b4u
 #define CALL 0x94000086u
 
+#define TABLE 0x41ff80u /* a word of it has main */
+
 struct program {
 	const char *what;
 	uint32_t code[WORDS];
 	uint64_t entry; /* 0: ENTRY */
 	unsigned pair;  /* the word that the pair begins with */
+	unsigned last;  /* or the only one that changes, 0: there is a pair */
 };
 
 static bool read_program(const struct program *p, struct start_code *code)
 {
-	const uint64_t entry = p->entry ? p->entry : ENTRY, argc = ARGC;
+	const uint64_t entry = p->entry ? p->entry : ENTRY, argc = ARGC, function = MAIN_ADDRESS;
 	const struct start_arguments a = { .entry = entry, .sp = STACK, .argc = ARGC, .argv = STACK + 8 };
 	int mem = memfd_create("program", MFD_CLOEXEC);
 
 	assert_int_equal(ftruncate(mem, STACK + 0x1000), 0);
 	assert_int_equal(pwrite(mem, p->code, sizeof p->code, (off_t)entry), sizeof p->code);
 	assert_int_equal(pwrite(mem, &argc, sizeof argc, STACK), sizeof argc);
+	assert_int_equal(pwrite(mem, &function, sizeof function, TABLE), sizeof function);
 	bool found = start_code_read(code, mem, &a);
 	close(mem);
 	return found;
+}
+
+static const int64_t ways_of_pair[] = { -0x3ffe77, -4, 4, 0x1234, 0x1234567, 0x7ffff000, 0xfffff000 };
+static const int64_t ways_of_one[] = { -0xf8000, -0x1004, -4, 4, 0x1234, 0xfe000 };
+
+/* What it becomes is start code of the other function. */
+static void check_exchange(const struct program *p, const struct start_code *code, int64_t way)
+{
+	const unsigned at = p->last ? p->last : p->pair;
+	struct program moved = *p;
+	uint8_t bytes[START_CODE_BYTES];
+	struct start_code again;
+
+	assert_true(start_code_for(code, MAIN_ADDRESS + (uint64_t)way, bytes));
+	memcpy(moved.code + at, bytes, code->length);
+	assert_true(read_program(&moved, &again));
+	assert_int_equal(again.main_address, MAIN_ADDRESS + (uint64_t)way);
+}
+
+static void check(const struct program *p)
+{
+	const unsigned at = p->last ? p->last : p->pair;
+	const int64_t *ways = p->last ? ways_of_one : ways_of_pair;
+	const unsigned count = p->last ? sizeof ways_of_one / sizeof *ways : sizeof ways_of_pair / sizeof *ways;
+	const uint64_t far = p->last ? 0x110000 : 0x100000000;
+	uint8_t bytes[START_CODE_BYTES];
+	struct start_code code;
+
+	if (!read_program(p, &code))
+		fail_msg("%s", p->what);
+	assert_int_equal(code.main_address, MAIN_ADDRESS);
+	assert_int_equal(code.place, (p->entry ? p->entry : ENTRY) + 4 * at);
+	assert_int_equal(code.length, p->last ? 4 : 8);
+	assert_memory_equal(code.bytes, p->code + at, code.length);
+	for (unsigned i = 0; i < count; i++)
+		check_exchange(p, &code, ways[i]);
+	assert_false(start_code_for(&code, MAIN_ADDRESS + far, bytes));
+	assert_false(start_code_for(&code, MAIN_ADDRESS - far - 0x1000, bytes));
 }
 
 static void test_start_code_read_finds_main(void **state)
@@ -65,28 +107,33 @@ static void test_start_code_read_finds_main(void **state)
 		            MAIN_REST, 0x14000000u },
 		  .pair = 8 },
 	};
-	uint8_t bytes[START_CODE_BYTES];
-	struct program moved;
-	struct start_code code, again;
+	for (unsigned i = 0; i < sizeof programs / sizeof programs[0]; i++)
+		check(&programs[i]);
+}
 
-	for (unsigned i = 0; i < sizeof programs / sizeof programs[0]; i++) {
-		moved = programs[i];
-		if (!read_program(&moved, &code))
-			fail_msg("%s", moved.what);
-		assert_int_equal(code.main_address, MAIN_ADDRESS);
-		assert_int_equal(code.place, ENTRY + 4 * moved.pair);
-		assert_int_equal(code.length, 8);
-		assert_memory_equal(code.bytes, moved.code + moved.pair, 8);
-		/* What it becomes is start code of the other function. */
-		for (int64_t way = -0x3ffe77; way < 0x100000000; way = way * 3 / 2 + 0x1234567) {
-			assert_true(start_code_for(&code, MAIN_ADDRESS + (uint64_t)way, bytes));
-			memcpy(moved.code + moved.pair, bytes, sizeof bytes);
-			assert_true(read_program(&moved, &again));
-			assert_int_equal(again.main_address, MAIN_ADDRESS + (uint64_t)way);
-		}
-		assert_false(start_code_for(&code, MAIN_ADDRESS + 0x100000000, bytes));
-		assert_false(start_code_for(&code, MAIN_ADDRESS - (uint64_t)0x100001000, bytes));
-	}
+/* The last instruction that makes the address may be anywhere behind the first one, and reaches less far. */
+static void test_start_code_read_finds_main_that_is_apart(void **state)
+{
+	(void)state;
+	static const struct program programs[] = {
+		{ .what = "musl 1.2.3", /* mov x0, sp; adrp x1, .; add x1, x1, #0; and sp, x0, #-16; b +4; mov x2, x0;
+		                           two pages, the one of main's word, loads of all; ldr x1, [x2], #8; b */
+		  .code = { NO_CALLERS, 0x910003e0u, 0x90000001u, 0x91000021u, 0x927cec1fu, 0x14000001u, 0xaa0003e2u,
+		            0xf00000e4u, 0xf00000e3u, 0xd00000e0u, 0xf947e884u, 0xd2800005u, 0xf947d463u, 0xf947c000u,
+		            0xf8408441u, 0x140000dfu },
+		  .last = 14 },
+		{ .what = "the rest elsewhere", .code = { MAIN_PAGE, ARGUMENTS, MAIN_REST, CALL }, .last = 3 },
+		{ .what = "made by one, as lld does",
+		  .code = { NO_CALLERS, 0xaa0003e5u, ARGUMENTS, 0x910003e6u, 0xd503201fu, 0x100000a0u, CALL },
+		  .entry = MAIN_ADDRESS - 0x14 - 7 * 4,
+		  .last = 7 },
+		{ .what = "a pair with the page in another register",
+		  .code = { ARGUMENTS, 0x90000003u, 0x9116d060u, CALL },
+		  .last = 3 },
+	};
+
+	for (unsigned i = 0; i < sizeof programs / sizeof programs[0]; i++)
+		check(&programs[i]);
 }
 
 static void test_start_code_read_claims_nothing_else(void **state)
@@ -97,9 +144,13 @@ static void test_start_code_read_claims_nothing_else(void **state)
 		{ .what = "main from another register",
 		  .code = { ARGUMENTS, 0x90000003u, 0x9116d063u, 0xaa0303e0u, CALL } },
 		{ .what = "main that is changed", .code = { ARGUMENTS, MAIN_PAGE, MAIN_REST, 0x91000400u, CALL } },
-		{ .what = "main from the GOT", .code = { ARGUMENTS, MAIN_PAGE, 0xf947ec00u, CALL } },
+		{ .what = "main from a word that cannot be read",
+		  .code = { ARGUMENTS, 0xb0ffff80u, 0xf947ec00u, CALL },
+		  .entry = 0x1000 },
+		{ .what = "four bytes of main from the GOT", .code = { ARGUMENTS, 0xd00000e0u, 0xb94f8000u, CALL } },
+		{ .what = "main that another register was loaded with",
+		  .code = { ARGUMENTS, 0xd00000e3u, 0xf947c063u, 0xaa0303e0u, CALL } },
 		{ .what = "only the page", .code = { ARGUMENTS, MAIN_PAGE, CALL } },
-		{ .what = "the rest elsewhere", .code = { MAIN_PAGE, ARGUMENTS, MAIN_REST, CALL } },
 		{ .what = "no argv", .code = { 0xf94003e1u, 0xd2800002u, MAIN_PAGE, MAIN_REST, CALL } },
 		{ .what = "an argc of its own", .code = { 0xd2800081u, 0x910023e2u, MAIN_PAGE, MAIN_REST, CALL } },
 		{ .what = "a condition", .code = { ARGUMENTS, MAIN_PAGE, MAIN_REST, 0xb4000040u, CALL } },
@@ -126,6 +177,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_start_code_read_finds_main),
+		cmocka_unit_test(test_start_code_read_finds_main_that_is_apart),
 		cmocka_unit_test(test_start_code_read_claims_nothing_else),
 	};
 
