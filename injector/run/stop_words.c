@@ -125,7 +125,7 @@ static int read_kernel(struct stop_words *w, struct err *e)
 /* Its extended ones are in the area of the stub, or in the frame, with words that are of no register. */
 static int add_borrowed(struct stop_words *w, const struct remote *r, struct err *e)
 {
-	add_words(w, (const uint64_t *)&r->frame, sizeof r->frame / sizeof(uint64_t));
+	add_words(w, (const uint64_t *)&r->frame, r->frame_bytes / sizeof(uint64_t));
 	return add_registers(w, &r->saved, e);
 }
 

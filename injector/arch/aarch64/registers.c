@@ -14,6 +14,7 @@
 #include <linux/futex.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -40,6 +41,8 @@
 #define STATE_MODES 0x03001c00u /* DIT, TCO, SSBS, the type of the last branch */
 #define VECTORS_LIVE 1u         /* of struct user_sve_header: the registers are those of SVE, not those below them */
 #define VECTORS_HEAD ((uint64_t)sizeof(struct fpsimd_context) << 32 | FPSIMD_MAGIC)
+#define VECTORS 32u
+#define VQ_MAX 16u /* of the architecture, in units of 16 bytes */
 #define STACK_FLAGS_INVALID 0x7fffffffu
 
 _Static_assert(offsetof(ucontext_t, uc_mcontext) == SF_REGISTERS - 8 && offsetof(struct sigcontext, regs) == 8 &&
@@ -49,12 +52,20 @@ _Static_assert(offsetof(ucontext_t, uc_mcontext) == SF_REGISTERS - 8 && offsetof
                        offsetof(ucontext_t, uc_sigmask) == offsetof(struct stub_frame, mask) &&
                        sizeof(siginfo_t) == SF_BEFORE,
                "rt_sigframe");
-_Static_assert(sizeof(struct fpsimd_context) == offsetof(struct stub_frame, end) - SF_VECTORS, "fpsimd_context");
+_Static_assert(sizeof(struct fpsimd_context) == SF_REST - SF_VECTORS, "fpsimd_context");
+_Static_assert(SVE_PT_SVE_OFFSET == SVE_SIG_REGS_OFFSET && SVE_PT_SVE_FFR_OFFSET(3) == SVE_SIG_FFR_OFFSET(3),
+               "sve_context");
 
 struct vectors {
 	uint64_t registers[64];
 	uint32_t status, control;
 	uint32_t reserved[2];
+};
+
+/* As the kernel shows them: of the length in the header, up to the longest that there are. */
+struct long_vectors {
+	struct user_sve_header header;
+	uint8_t registers[SVE_PT_SIZE(VQ_MAX, SVE_PT_REGS_SVE)];
 };
 
 static bool get(pid_t tid, int what, void *to, size_t bytes)
@@ -127,11 +138,7 @@ const char *registers_would_lose(pid_t tid)
 	uint64_t shadow[3] = { 0 };
 	struct iovec iov = { &header, sizeof header };
 
-	/* The kernel keeps only the lower halves of these over a system call. */
-	if (ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)NT_ARM_SVE, &iov) == 0 && iov.iov_len >= sizeof header &&
-	    header.flags & VECTORS_LIVE)
-		return "live SVE registers";
-	iov.iov_len = sizeof header;
+	/* A system call ends the streaming mode, and functions that are called must not find ZA in use. */
 	if (ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)NT_ARM_SSVE, &iov) == 0 && iov.iov_len >= sizeof header &&
 	    header.flags & VECTORS_LIVE)
 		return "live registers of streaming SVE";
@@ -252,12 +259,76 @@ static uint64_t number_in_code(pid_t tid, const struct registers *regs)
 	return number && has_rest(&again) ? number : 0;
 }
 
-bool registers_note(pid_t tid, const struct registers *regs, struct stub_data *data, struct stub_frame *frame)
+static uint64_t frame_with(unsigned vq)
 {
+	return SF_BYTES + ((SVE_SIG_CONTEXT_SIZE(vq) + 15) & ~15u);
+}
+
+uint64_t registers_frame_least(void)
+{
+	return SF_BYTES;
+}
+
+uint64_t registers_frame_usual(void)
+{
+	const int length = prctl(PR_SVE_GET_VL, 0, 0, 0, 0);
+
+	return length < 0 ? SF_BYTES : frame_with(sve_vq_from_vl((unsigned)length & PR_SVE_VL_LEN_MASK));
+}
+
+/*
+ * Registers of SVE, if they are live: false if they are not. A system call ends their life: they are of no thread that
+ * is in one, or about to make it, whatever the kernel still has.
+ */
+static bool get_long_vectors(pid_t tid, const struct registers *regs, struct long_vectors *v)
+{
+	struct iovec iov = { v, sizeof *v };
+
+	return ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)NT_ARM_SVE, &iov) == 0 &&
+	       iov.iov_len >= sizeof v->header && v->header.flags & VECTORS_LIVE && regs->call < 0 &&
+	       !is_call(tid, regs->general.pc);
+}
+
+static void note_long_vectors(struct stub_frame *frame, const struct long_vectors *v)
+{
+	const unsigned vq = sve_vq_from_vl(v->header.vl);
+	const struct sve_context context = { .head = { SVE_MAGIC, (uint32_t)(frame_with(vq) - SF_BYTES) },
+		                             .vl = v->header.vl };
+	const uint8_t *from = (const uint8_t *)v;
+
+	memcpy(frame->rest, &context, sizeof context);
+	memcpy(frame->rest + SVE_SIG_REGS_OFFSET, from + SVE_PT_SVE_OFFSET, SVE_SIG_REGS_SIZE(vq));
+	for (unsigned i = 0; i < VECTORS; i++)
+		memcpy(&frame->vectors[2 * i], from + SVE_PT_SVE_ZREG_OFFSET(vq, i), 2 * sizeof frame->vectors[0]);
+	memcpy(&frame->status, from + SVE_PT_SVE_FPSR_OFFSET(vq), sizeof frame->status);
+	memcpy(&frame->control, from + SVE_PT_SVE_FPCR_OFFSET(vq), sizeof frame->control);
+}
+
+static bool note_vectors(pid_t tid, const struct registers *regs, struct stub_frame *frame, uint64_t *frame_bytes)
+{
+	struct long_vectors longer;
 	struct vectors vectors;
 
+	frame->vectors_magic = FPSIMD_MAGIC;
+	frame->vectors_bytes = sizeof(struct fpsimd_context);
+	*frame_bytes = SF_BYTES;
+	if (get_long_vectors(tid, regs, &longer)) {
+		*frame_bytes = frame_with(sve_vq_from_vl(longer.header.vl));
+		if (*frame_bytes <= sizeof *frame)
+			note_long_vectors(frame, &longer);
+		return true;
+	}
 	if (!get(tid, NT_FPREGSET, &vectors, sizeof vectors))
 		return false;
+	frame->status = vectors.status;
+	frame->control = vectors.control;
+	memcpy(frame->vectors, vectors.registers, sizeof frame->vectors);
+	return true;
+}
+
+bool registers_note(pid_t tid, const struct registers *regs, struct stub_data *data, struct stub_frame *frame,
+                    uint64_t *frame_bytes)
+{
 	data->restarts = !ends_by_handler(regs);
 	frame->stack_flags = STACK_FLAGS_INVALID; /* the kernel leaves the alternate stack as it is */
 	frame->mask = data->old_signals;
@@ -272,12 +343,7 @@ bool registers_note(pid_t tid, const struct registers *regs, struct stub_data *d
 	frame->sp = regs->general.sp;
 	frame->pc = regs->general.pc;
 	frame->pstate = regs->general.pstate;
-	frame->vectors_magic = FPSIMD_MAGIC;
-	frame->vectors_bytes = sizeof(struct fpsimd_context);
-	frame->status = vectors.status;
-	frame->control = vectors.control;
-	memcpy(frame->vectors, vectors.registers, sizeof frame->vectors);
-	return true;
+	return note_vectors(tid, regs, frame, frame_bytes);
 }
 
 bool registers_give_vectors_back(pid_t tid, const struct stub_frame *frame)
@@ -286,6 +352,11 @@ bool registers_give_vectors_back(pid_t tid, const struct stub_frame *frame)
 
 	memcpy(vectors.registers, frame->vectors, sizeof vectors.registers);
 	return set(tid, NT_FPREGSET, &vectors, sizeof vectors);
+}
+
+bool registers_returns(const struct registers *regs)
+{
+	return regs->general.regs[DIRECTION] == 0 && regs->general.regs[CALL_REGISTER] == SYS_rt_sigreturn;
 }
 
 struct registers registers_enter(const struct registers *regs, uint64_t stub)

@@ -188,8 +188,8 @@ stub_code:
 	mov	x24, #1
 	ldr	x9, [x20, #SA_ACTION + 8]
 	tbz	x9, #SIGACTION_RESTART_BIT, .Lsignals_done
-	ldr	x9, [x19, #SD_RESTARTS]
-	cbz	x9, .Lsignals_done
+	ldr	w9, [x19, #SD_RESTARTS]
+	cbz	w9, .Lsignals_done
 	mov	x24, #0
 .Lsignals_done:
 	ldr	x9, [x19, #SD_FRAME]

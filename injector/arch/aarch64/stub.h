@@ -4,8 +4,9 @@
  *
  * There is no jump that leaves all registers as they are, so the stub alone brings a thread back by rt_sigreturn:
  * struct stub_frame is the part of a signal frame that the kernel reads then (struct ucontext of struct rt_sigframe, of
- * which the end is struct fpsimd_context). It is read only, by its address, so it may be in padding that is no code.
- * Vectors are in it, and the stub itself saves none.
+ * which the end are struct fpsimd_context and, of a thread with live registers of SVE, struct sve_context). It is read
+ * only, by its address, so it may be in padding that is no code. Vectors are in it, and the stub itself saves none: its
+ * first system call takes those of SVE.
  */
 #pragma once
 
@@ -16,8 +17,9 @@
 #define SD_AREA_BYTES 24
 #define SD_MAGIC 32 /* tells a later memattach whose stub this is */
 #define SD_TID 40
-#define SD_FRAME 48    /* address of struct stub_frame */
-#define SD_RESTARTS 56 /* the interrupted call is one that SA_RESTART starts again */
+#define SD_FRAME 48       /* address of struct stub_frame */
+#define SD_FRAME_BYTES 56 /* that it may have there */
+#define SD_RESTARTS 60    /* the interrupted call is one that SA_RESTART starts again */
 #define SD_BYTES 64
 
 /* struct stub_frame */
@@ -25,7 +27,9 @@
 #define SF_REGISTERS 184
 #define SF_SP 432
 #define SF_VECTORS 464
+#define SF_REST 992
 #define SF_BYTES 1008
+#define SF_BYTES_MAX 4080 /* in a page; the kernel looks at 4096 from SF_VECTORS on */
 
 /* struct stub_area */
 #define SA_CALL_COUNT 0
@@ -77,7 +81,8 @@ struct stub_data {
 	uint64_t magic;
 	uint64_t tid;
 	uint64_t frame;
-	uint64_t restarts;
+	uint32_t frame_bytes;
+	uint32_t restarts;
 };
 
 struct stub_frame {
@@ -89,11 +94,11 @@ struct stub_frame {
 	uint64_t fault;
 	uint64_t registers[31], sp, pc, pstate;
 	uint64_t padding;
-	/* struct fpsimd_context, and the end of the list */
+	/* struct fpsimd_context, struct sve_context if its registers are live, and the end of the list */
 	uint32_t vectors_magic, vectors_bytes;
 	uint32_t status, control;
 	uint64_t vectors[64];
-	uint64_t end[2];
+	uint8_t rest[SF_BYTES_MAX - SF_REST];
 };
 
 struct stub_call {
@@ -126,12 +131,14 @@ AT(stub_data, area_bytes, SD_AREA_BYTES);
 AT(stub_data, magic, SD_MAGIC);
 AT(stub_data, tid, SD_TID);
 AT(stub_data, frame, SD_FRAME);
+AT(stub_data, frame_bytes, SD_FRAME_BYTES);
 AT(stub_data, restarts, SD_RESTARTS);
 _Static_assert(sizeof(struct stub_data) == SD_BYTES, "SD_BYTES");
 AT(stub_frame, registers, SF_REGISTERS);
 AT(stub_frame, sp, SF_SP);
 AT(stub_frame, vectors_magic, SF_VECTORS);
-_Static_assert(sizeof(struct stub_frame) == SF_BYTES, "SF_BYTES");
+AT(stub_frame, rest, SF_REST);
+_Static_assert(sizeof(struct stub_frame) == SF_BYTES_MAX, "SF_BYTES_MAX");
 AT(stub_call, target, SC_TARGET);
 AT(stub_call, argument, SC_ARGUMENT);
 AT(stub_call, result, SC_RESULT);
@@ -151,13 +158,15 @@ AT(stub_area, clone_sleep, SA_CLONE_SLEEP);
 _Static_assert(sizeof(struct stub_area) <= SA_EXTENDED, "SA_EXTENDED");
 #undef AT
 
-static inline void stub_data_set_frame(struct stub_data *data, uint64_t frame)
+static inline void stub_data_set_frame(struct stub_data *data, uint64_t frame, uint64_t bytes)
 {
 	data->frame = frame;
+	data->frame_bytes = (uint32_t)bytes;
 }
 
-static inline uint64_t stub_data_frame(const struct stub_data *data)
+static inline uint64_t stub_data_frame(const struct stub_data *data, uint64_t *bytes)
 {
+	*bytes = data->frame_bytes;
 	return data->frame;
 }
 

@@ -167,14 +167,15 @@ AT(stub_area, clone_sleep, SA_CLONE_SLEEP);
 _Static_assert(sizeof(struct stub_area) <= SA_EXTENDED, "SA_EXTENDED");
 #undef AT
 
-static inline void stub_data_set_frame(struct stub_data *data, uint64_t frame)
+static inline void stub_data_set_frame(struct stub_data *data, uint64_t frame, uint64_t bytes)
 {
-	(void)data, (void)frame;
+	(void)data, (void)frame, (void)bytes;
 }
 
-static inline uint64_t stub_data_frame(const struct stub_data *data)
+static inline uint64_t stub_data_frame(const struct stub_data *data, uint64_t *bytes)
 {
 	(void)data;
+	*bytes = 0;
 	return 0;
 }
 

@@ -160,20 +160,26 @@ int inspect_check_threads(const struct session *s, struct err *e)
 	return rc;
 }
 
-/* That of an earlier memattach is used again; it may have died before it wrote a frame. */
+/*
+ * That of an earlier memattach is used again; it may have died before it wrote a frame. Where there is no room for the
+ * frame of any thread, that of most threads will do.
+ */
 static int choose_cave(struct session *s, struct err *e)
 {
+	const uint64_t frames[] = { registers_frame_usual(), registers_frame_least() };
 	const struct session_view *v = &s->view;
 	struct stub_place *place = &s->view.cave;
+	int rc = -ENOSPC;
 
 	if (place->code)
 		return 0;
-	if (!old_stub_cave(s, place))
-		return cave_find(place, &v->modules, &s->memory, &v->maps, remote_cave_bytes(), remote_frame_bytes(),
-		                 e);
-	return place->frame ? 0
-	                    : cave_find_frame(place, &v->modules, &s->memory, &v->maps, remote_cave_bytes(),
-	                                      remote_frame_bytes(), e);
+	const bool old = old_stub_cave(s, place);
+	if (old && (place->frame || !frames[1]))
+		return 0;
+	for (unsigned i = 0; i < 2 && rc == -ENOSPC; i++)
+		rc = (old ? cave_find_frame : cave_find)(place, &v->modules, &s->memory, &v->maps, remote_cave_bytes(),
+		                                         frames[i], e);
+	return rc;
 }
 
 int inspect_choose(struct session *s, struct err *e)

@@ -4,16 +4,22 @@
 #include "run/steps/inspect.h"
 #include "session/payload_place.h"
 
-static uint64_t frame_of(const struct session *s, uint64_t cave)
+static struct stub_place place_of(const struct session *s, uint64_t cave)
 {
 	const struct session_view *v = &s->view;
+	struct stub_place place = { .code = cave };
 	struct stub_data data;
+	uint64_t bytes;
 
 	if (target_read(&s->memory, remote_cave_data(cave), &data, sizeof data, ERR_IGNORED) < 0 ||
 	    data.magic != STUB_MAGIC)
-		return 0;
-	const uint64_t frame = stub_data_frame(&data);
-	return cave_holds_frame(&v->modules, &s->memory, &v->maps, frame, remote_frame_bytes()) ? frame : 0;
+		return place;
+	const uint64_t frame = stub_data_frame(&data, &bytes);
+	if (bytes >= registers_frame_least() && cave_holds_frame(&v->modules, &s->memory, &v->maps, frame, bytes)) {
+		place.frame = frame;
+		place.frame_bytes = bytes;
+	}
+	return place;
 }
 
 bool old_stub_cave(const struct session *s, struct stub_place *cave)
@@ -22,7 +28,7 @@ bool old_stub_cave(const struct session *s, struct stub_place *cave)
 		struct cave found;
 		if (cave_of_module(&found, &s->view.modules.list[i], &s->memory, &s->view.maps) &&
 		    found.bytes >= remote_cave_bytes() && remote_is_stub(&s->memory, found.address)) {
-			*cave = (struct stub_place){ found.address, frame_of(s, found.address) };
+			*cave = place_of(s, found.address);
 			return true;
 		}
 	}

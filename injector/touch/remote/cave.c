@@ -157,6 +157,7 @@ static bool find_frame_in(struct stub_place *place, const struct elf_module *mod
 		if (!keep_zeros(tm, &c, front) || c.bytes < frame_bytes)
 			continue;
 		place->frame = c.address;
+		place->frame_bytes = frame_bytes;
 		return true;
 	}
 	return false;
@@ -203,7 +204,8 @@ int cave_find(struct stub_place *place, const struct modules *m, const struct ta
 	struct cave cave;
 
 	if (find_code(&cave, m, tm, maps, frame_bytes ? aligned(bytes) + frame_bytes : bytes)) {
-		*place = (struct stub_place){ cave.address, frame_bytes ? aligned(cave.address + bytes) : 0 };
+		*place = (struct stub_place){ cave.address, frame_bytes ? aligned(cave.address + bytes) : 0,
+			                      frame_bytes };
 		return 0;
 	}
 	if (!find_code(&cave, m, tm, maps, bytes))

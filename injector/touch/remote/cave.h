@@ -23,8 +23,9 @@ struct cave {
 
 /* Where the stub is put. */
 struct stub_place {
-	uint64_t code;  /* it, with struct stub_data behind it; 0: nowhere */
-	uint64_t frame; /* struct stub_frame; 0: nowhere, or the machine has none */
+	uint64_t code;        /* it, with struct stub_data behind it; 0: nowhere */
+	uint64_t frame;       /* struct stub_frame; 0: nowhere, or the machine has none */
+	uint64_t frame_bytes; /* that it may take there */
 };
 
 /*

@@ -20,11 +20,6 @@ uint64_t remote_cave_bytes(void)
 	return stub_code_bytes() + sizeof(struct stub_data);
 }
 
-uint64_t remote_frame_bytes(void)
-{
-	return sizeof(struct stub_frame);
-}
-
 uint64_t remote_cave_data(uint64_t cave)
 {
 	return cave + stub_code_bytes();
@@ -180,11 +175,51 @@ static int note_state(struct remote *r, struct err *e)
 	data.old_signals = r->saved_mask;
 	data.all_signals = r->blocked_mask = ~(faults() & ~r->saved_mask);
 	memset(&r->frame, 0, sizeof r->frame);
-	if (!registers_note(t->tid, &r->saved, &data, &r->frame))
+	if (!registers_note(t->tid, &r->saved, &data, &r->frame, &r->frame_bytes))
 		return err_sys(e, "thread %d: cannot read its vector registers", t->tid);
-	stub_data_set_frame(&data, r->cave.frame);
+	if (r->frame_bytes > r->cave.frame_bytes)
+		return err_set(e, EBUSY,
+		               "thread %d has live registers of SVE: a signal frame with these takes %llu unused bytes "
+		               "of a module, and there are %llu",
+		               t->tid, (unsigned long long)r->frame_bytes, (unsigned long long)r->cave.frame_bytes);
+	stub_data_set_frame(&data, r->cave.frame, r->cave.frame_bytes);
 	rc = target_write(r->writer, CHANGE_PADDING, remote_cave_data(r->cave.code), &data, sizeof data, e);
-	return rc ?: target_write(r->writer, CHANGE_PADDING, r->cave.frame, &r->frame, remote_frame_bytes(), e);
+	return rc ?: target_write(r->writer, CHANGE_PADDING, r->cave.frame, &r->frame, r->frame_bytes, e);
+}
+
+/* Only the kernel can give all of them back, when it reads the frame. */
+static bool is_back_by_frame(const struct remote *r)
+{
+	return r->frame_bytes > registers_frame_least();
+}
+
+/* From the last checkpoint to the entry of the call that returns by the frame. */
+static int run_to_return(struct remote *r, uint64_t deadline_ns, struct err *e)
+{
+	enum tracee_stop stop;
+	struct registers regs;
+
+	for (;;) {
+		int rc = tracee_run(r->tracee, PTRACE_SYSCALL, deadline_ns, &stop, e);
+		if (rc == 0 && stop == TRACEE_STOP_SYSCALL)
+			rc = tracee_registers(r->tracee, &regs, e);
+		if (rc == 0 && stop == TRACEE_STOP_SYSCALL && registers_returns(&regs))
+			return 0;
+		rc = rc ?: check_time(r, deadline_ns, e);
+		if (rc < 0)
+			return rc;
+	}
+}
+
+static int set_all(struct remote *r, struct err *e)
+{
+	struct tracee *t = r->tracee;
+
+	if (!registers_give_vectors_back(t->tid, &r->frame))
+		return err_sys(e, "thread %d: cannot set its vector registers", t->tid);
+	int rc = tracee_set_signal_mask(t, r->saved_mask, e);
+	const struct registers on = registers_go_on(&r->saved, r->interrupted);
+	return rc ?: tracee_set_registers(t, &on, e);
 }
 
 /* At the last checkpoint: out of the system call, then everything as it was, in a stop that lets the kernel decide. */
@@ -193,7 +228,8 @@ static int restore_state(struct remote *r, uint64_t deadline_ns, struct err *e)
 	struct tracee *t = r->tracee;
 	enum tracee_stop stop;
 
-	int rc = tracee_ask(t, e);
+	int rc = is_back_by_frame(r) ? run_to_return(r, deadline_ns, e) : 0;
+	rc = rc ?: tracee_ask(t, e);
 	if (rc < 0)
 		return rc;
 	do {
@@ -201,11 +237,7 @@ static int restore_state(struct remote *r, uint64_t deadline_ns, struct err *e)
 		if (rc < 0)
 			return rc;
 	} while (stop != TRACEE_STOP_EVENT && stop != TRACEE_STOP_GROUP);
-	if (!registers_give_vectors_back(t->tid, &r->frame))
-		return err_sys(e, "thread %d: cannot set its vector registers", t->tid);
-	rc = tracee_set_signal_mask(t, r->saved_mask, e);
-	const struct registers on = registers_go_on(&r->saved, r->interrupted);
-	rc = rc ?: tracee_set_registers(t, &on, e);
+	rc = is_back_by_frame(r) ? 0 : set_all(r, e);
 	r->inside = rc < 0;
 	if (rc == 0)
 		changes_thread_is_back(r->writer->changes);
@@ -400,7 +432,7 @@ int remote_erase(const struct target_writer *writer, const struct stub_place *ca
 	/* That of an earlier memattach is not in this one's table yet. */
 	if (!writer->changes->sums[CHANGE_PADDING][CHANGE_MADE])
 		changes_made(writer->changes, CHANGE_PADDING);
-	int rc = cave->frame ? target_write(writer, CHANGE_PADDING, cave->frame, zeros, remote_frame_bytes(), e) : 0;
+	int rc = cave->frame ? target_write(writer, CHANGE_PADDING, cave->frame, zeros, cave->frame_bytes, e) : 0;
 	rc = rc ?: target_write(writer, CHANGE_PADDING, cave->code, zeros, remote_cave_bytes(), e);
 	if (rc == 0)
 		changes_end(writer->changes, CHANGE_PADDING, CHANGE_UNDONE);

@@ -22,7 +22,9 @@
  *                    it has saved, unmaps the area, and stops at the last checkpoint. There a living tracer restores
  *                    everything else in a stop that is no system call stop, so that the kernel decides about restarting
  *                    an interrupted call; a stub alone restores the registers by moves, or by the frame, and decides by
- *                    the signals that are pending.
+ *                    the signals that are pending. Where the frame has what only the kernel can give back (live
+ *                    registers of SVE, of a thread that is in no call) it returns by it in any case, and is stopped
+ *                    behind that.
  *   remote_erase     zeros over the frame, then over the stub, which tells of it.
  *
  * What a dead memattach leaves behind in the worst case: the stub's code in the padding, and whatever the calls made.
@@ -52,6 +54,7 @@ struct remote {
 	struct channel channel;
 	struct registers saved;
 	struct stub_frame frame; /* vectors, too, where the stub does not save them */
+	uint64_t frame_bytes;    /* of it: registers_note() */
 	uint64_t saved_mask;
 	uint64_t blocked_mask; /* meanwhile: all signals but those of faults */
 	unsigned cleanup_count;
@@ -69,8 +72,6 @@ struct remote {
 
 /* Bytes that a cave must have for the code of the stub and its data. */
 uint64_t remote_cave_bytes(void);
-/* Bytes of its frame, wherever that is; 0: it has none. */
-uint64_t remote_frame_bytes(void);
 /* Address of struct stub_data of a stub in the cave. */
 uint64_t remote_cave_data(uint64_t cave);
 

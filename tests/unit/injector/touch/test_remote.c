@@ -3,7 +3,8 @@
  * The stub never names a descriptor that is closed: by then its number could belong to another thread of the program,
  * whose file would be closed or written into. So a worker, which does what memattach does, is killed at the entry of
  * each of its system calls in turn, and the system calls that the borrowed thread makes alone after that are looked at
- * one by one. And errno, which a call has changed, is as it was, whoever brings the thread back.
+ * one by one. And errno, which a call has changed, is as it was, whoever brings the thread back. The same holds for all
+ * vector registers of a thread that makes no call.
  */
 #include "touch/remote/remote.h"
 
@@ -36,6 +37,7 @@
 #define WORKER_CALLS_MAX 2000
 #define VICTIM_WELL 7
 #define VICTIM_ERRNO 77
+#define VECTOR_STEP 3u
 
 static struct stub_place cave;
 static uint64_t area;
@@ -70,6 +72,88 @@ static struct victim start_victim(void)
 	v.wake = ends[1];
 	v.end = ends[0];
 	assert_int_equal(read(v.wake, &ready, 1), 1);
+	return v;
+}
+
+/* ---- a thread that spins with all its vector registers in use: tests/targets/lives ---- */
+
+#define STATE_BYTES 16384u
+#define SPINS 20000u
+
+#ifdef __x86_64__
+void spin_sse(const uint8_t *in, uint8_t *out, uint64_t spins);
+
+static void spin(uint8_t *in, uint8_t *out)
+{
+	const uint32_t control[] = { 0x1f80, 0, 0x37f, 0 };
+
+	memcpy(in + 2312, control, sizeof control);
+	spin_sse(in, out, SPINS);
+}
+
+static bool differ(const uint8_t *in, const uint8_t *out)
+{
+	for (unsigned i = 0; i < 16; i++)
+		if (memcmp(in + 64 * i, out + 64 * i, 16))
+			return true;
+	return false;
+}
+#else
+void spin_neon(const uint8_t *in, uint8_t *out, uint64_t spins);
+void spin_sve(const uint8_t *in, uint8_t *out, uint64_t spins);
+
+/* Of a vector of SVE; 0: there is none. */
+static unsigned length(void)
+{
+	const int bytes = prctl(PR_SVE_GET_VL, 0, 0, 0, 0);
+
+	return bytes < 0 ? 0 : (unsigned)bytes & PR_SVE_VL_LEN_MASK;
+}
+
+static void spin(uint8_t *in, uint8_t *out)
+{
+	memset(in + 8704, 0, 32);
+	in[8704] = 0x7f; /* FFR: its first bits */
+	memset(in + 8816, 0, 16);
+	(length() ? spin_sve : spin_neon)(in, out, SPINS);
+}
+
+static bool differ(const uint8_t *in, const uint8_t *out)
+{
+	return memcmp(in, out, 32 * (length() ? length() : 16)) || memcmp(in + 8192, out + 8192, 2 * length()) ||
+	       memcmp(in + 8704, out + 8704, length() / 8);
+}
+#endif
+
+/* Spins until a byte comes, and compares each time. */
+static struct victim start_spinner(void)
+{
+	_Alignas(64) static uint8_t in[STATE_BYTES], out[STATE_BYTES];
+	struct victim v;
+	int ends[2];
+	char byte = 0;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	v.pid = fork();
+	if (v.pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+		close(ends[1]);
+		bool well = write(ends[0], "r", 1) == 1;
+		for (unsigned round = 1; well && recv(ends[0], &byte, 1, MSG_DONTWAIT) < 0; round++) {
+			for (unsigned i = 0; i < STATE_BYTES; i++)
+				in[i] = (uint8_t)(i * 7 + i / 256 + round);
+			memset(out, 0, sizeof out);
+			spin(in, out);
+			well = !differ(in, out);
+		}
+		_exit(well && byte == 'b' ? VICTIM_WELL : 1);
+	}
+	assert_true(v.pid > 0);
+	close(ends[0]);
+	v.wake = ends[1];
+	v.end = ends[0];
+	assert_int_equal(read(v.wake, &byte, 1), 1);
 	return v;
 }
 
@@ -277,10 +361,31 @@ static void test_remote_killed_names_no_closed_descriptor(void **state)
 	assert_true(most > 10);
 }
 
+/* Who brings it back, memattach or the stub alone, gives it all of them. */
+static void test_remote_killed_gives_vectors_back(void **state)
+{
+	unsigned calls = 0;
+
+	(void)state;
+	for (bool killed = true; killed; calls += VECTOR_STEP) {
+		struct victim v = start_spinner();
+		unsigned descriptors = count_descriptors(v.pid);
+		killed = kill_worker_at(v.pid, calls);
+		if (killed)
+			kill(v.pid, SIGCONT);
+		while (count_descriptors(v.pid) != descriptors)
+			;
+		end_well(&v, descriptors);
+		assert_true(calls < WORKER_CALLS_MAX);
+	}
+	print_message("killed at %u of %u system calls\n", calls / VECTOR_STEP, calls);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_remote_killed_names_no_closed_descriptor),
+		cmocka_unit_test(test_remote_killed_gives_vectors_back),
 	};
 
 	/* At the same addresses in every victim: the cave, and room for the work area, which the stub maps. */
@@ -290,6 +395,7 @@ int main(void)
 		return 1;
 	cave.code = (uint64_t)(uintptr_t)code;
 	cave.frame = cave.code + 4096;
+	cave.frame_bytes = 4096;
 	area = (uint64_t)(uintptr_t)room;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -469,6 +469,7 @@ static void sleep_is_made_again(bool by_number)
 	struct registers regs, again;
 	struct stub_data data = { 0 };
 	struct stub_frame frame = { 0 };
+	uint64_t frame_bytes;
 
 	pid_t pid = fork();
 	if (pid == 0)
@@ -489,7 +490,7 @@ static void sleep_is_made_again(bool by_number)
 	before.number = -1;
 	assert_true(registers_read(pid, &before, &again));
 	assert_int_equal(registers_at_call(pid, &again), SYS_restart_syscall);
-	assert_true(registers_note(pid, &again, &data, &frame));
+	assert_true(registers_note(pid, &again, &data, &frame, &frame_bytes));
 	assert_int_equal(frame.registers[8], registers_syscall(&regs));
 	end(pid);
 }
