@@ -52,9 +52,15 @@ int record_compile(struct session *s, struct err *e)
 	return rc < 0 ? rc : unwind_tables_index(&s->recording.tables, &s->view.modules, &s->view.maps, e);
 }
 
+/* As memanalyze calls it. */
+static void say_note(const struct session *s, uint32_t kind, const char *text)
+{
+	session_say(s, "%s: %s", kind == DUMP_NOTE_NO_UNWIND ? "stacks" : "not seen", text);
+}
+
 int record_unseen(struct session *s, enum dump_note_kind kind, const char *text, struct err *e)
 {
-	session_say(s, "not seen: %s", text);
+	say_note(s, kind, text);
 	return dump_writer_note(&s->recording.dump, kind, text, e);
 }
 
@@ -99,7 +105,7 @@ static void tell_notes(struct unseen_notes *n)
 
 	for (size_t i = 0; i < n->told.count; i++) {
 		note_folding_text(&n->told.list[i], " (-v names each)", text);
-		session_say(n->s, "not seen: %s", text);
+		say_note(n->s, n->told.list[i].kind, text);
 	}
 	note_folding_done(&n->told);
 }

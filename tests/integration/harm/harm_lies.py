@@ -214,7 +214,7 @@ def lies_about_names(context):
     said += session.stderr.read()
     assert session.wait(PATIENCE) == 0, said
     text = check_printable("messages", said)
-    assert all(line.startswith(("attached to", "detached from", "memanalyze ", "not seen: ", "memattach: ")) for line in text.splitlines()), text
+    assert all(line.startswith(("attached to", "detached from", "memanalyze ", "not seen: ", "stacks: ", "memattach: ")) for line in text.splitlines()), text
     with open(receipt, "rb") as file:
         told = json.loads(check_printable("receipt", file.read()))
     assert told["clean"] is True and told["residue"] == [], told
