@@ -53,6 +53,8 @@ static const char *what_of(const struct report_resident *r, const struct residen
 		         text_plural(term->count_end, "thread", "threads"));
 	else if (term->kind == DUMP_MEMORY_ANONYMOUS && !term->name[0] && r->allocator[0] && !r->allocator_known)
 		snprintf(text, WHAT_TEXT, "anonymous memory, of %s and others", short_name(r->allocator, name));
+	else if (term->kind == DUMP_MEMORY_FILES && term->name[0])
+		snprintf(text, WHAT_TEXT, "file %s", short_name(term->name, name));
 	else if (is_other(term->kind))
 		snprintf(text, WHAT_TEXT, "%s %s", words[term->kind],
 		         short_name(term->name[0] ? term->name : r->allocator, name));

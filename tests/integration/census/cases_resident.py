@@ -64,7 +64,7 @@ def resident_memory_by_kind(context):
     cached = context.path("cached-file")
     kinds = {"freed 70": r"= (69|70)\.\d MiB freed, kept by malloc",
              "memfd 60": r"= 6\d\.\d MiB shared memory memfd:cache",
-             f"file 50 {cached}": r"= 5\d\.\d MiB files cached-file",
+             f"file 50 {cached}": r"= 5\d\.\d MiB file cached-file",
              "stacks 20": r"= 2\d\.\d MiB stacks of 22 threads",
              "live 50": r"= 50\.\d MiB live in malloc \(stacks below\)"}
     for line, pattern in kinds.items():

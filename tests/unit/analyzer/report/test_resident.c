@@ -215,7 +215,7 @@ static void test_what_one_look_could_not_tell(void **state)
 	assert_line(
 		&b,
 		"  RSS           +140 MiB = 100 MiB several kinds that were not told apart (stacks below) + 40.0 MiB "
-		"files a");
+		"file a");
 	dump_builder_done(&b);
 }
 
