@@ -37,7 +37,7 @@
 #define WORKER_CALLS_MAX 2000
 #define VICTIM_WELL 7
 #define VICTIM_ERRNO 77
-#define VECTOR_STEP 3u
+#define VECTOR_STEP 7u
 
 static struct stub_place cave;
 static uint64_t area;
