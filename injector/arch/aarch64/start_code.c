@@ -85,7 +85,9 @@ static bool loads_and_moves(struct reader *r, uint32_t word)
 		return false;
 	const uint64_t moved = base->value + (uint64_t)access.distance;
 	access.distance = 0;
-	r->registers[word_to(word)] = load(r, word, &access);
+	struct value loaded = load(r, word, &access);
+	loaded.last_at = 0; /* nothing else may stand there: the other register must be moved on */
+	r->registers[word_to(word)] = loaded;
 	*base = (struct value){ .known = base->known, .value = moved };
 	return true;
 }

@@ -150,6 +150,8 @@ static void test_start_code_read_claims_nothing_else(void **state)
 		{ .what = "four bytes of main from the GOT", .code = { ARGUMENTS, 0xd00000e0u, 0xb94f8000u, CALL } },
 		{ .what = "main that another register was loaded with",
 		  .code = { ARGUMENTS, 0xd00000e3u, 0xf947c063u, 0xaa0303e0u, CALL } },
+		{ .what = "a load that moves another register on", /* ldr x0, [x3], #8 */
+		  .code = { ARGUMENTS, 0xd00000e3u, 0xf8408460u, CALL } },
 		{ .what = "only the page", .code = { ARGUMENTS, MAIN_PAGE, CALL } },
 		{ .what = "no argv", .code = { 0xf94003e1u, 0xd2800002u, MAIN_PAGE, MAIN_REST, CALL } },
 		{ .what = "an argc of its own", .code = { 0xd2800081u, 0x910023e2u, MAIN_PAGE, MAIN_REST, CALL } },
