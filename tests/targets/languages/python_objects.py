@@ -230,7 +230,7 @@ def main():
             print("RESET", flush=True)
         elif command == "forge":
             calloc = set_calloc(0x7ffffffff000)
-            print("FORGED", flush=True)
+            os.write(1, b"FORGED\n")  # print() has a list of two texts, which comes from calloc
         elif command == "mend":
             set_calloc(calloc)
             print("MENDED", flush=True)
