@@ -87,6 +87,15 @@ bool python_hooks_plan(struct session *s, const struct elf_module *m, const stru
 	}
 }
 
+/* One that holds another address of the function (arch/function_alias.h), also since an earlier session, does not. */
+static bool leads_to_hooked(const struct session_python_functions *functions, uint64_t word)
+{
+	for (unsigned i = 0; i < functions->count; i++)
+		if (functions->hooks[i].address == word)
+			return true;
+	return false;
+}
+
 static bool is_back(const struct session *s, const struct python_row *row)
 {
 	uint64_t words[ROW_WORDS];
@@ -94,7 +103,7 @@ static bool is_back(const struct session *s, const struct python_row *row)
 	if (target_read(&s->memory, row->address, words, sizeof words, ERR_IGNORED) < 0)
 		return false;
 	for (unsigned i = ROW_MALLOC; i <= ROW_FREE; i++)
-		if (words[i] == row->words[i])
+		if (leads_to_hooked(&s->python.functions, words[i]))
 			return true;
 	return false;
 }

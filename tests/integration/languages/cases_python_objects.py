@@ -224,6 +224,7 @@ def python_objects_and_tracemalloc(context):
         session = Session(context, victim.pid, rate="1")
         made = victim.ask("make", "MADE")
         check_receipt(session.stop(), victim.pid)
+        assert "any more" not in session.said(), session.said()
         check_blocks(PythonDump(session.dump), made)
         victim.end()
 
