@@ -33,6 +33,9 @@
 #define CALL_BYTES 4u
 #define CALL_REGISTER 8u /* holds the number */
 #define NUMBER_WORDS 16u
+#define FUNCTION_BYTES 256u
+#define CALLERS 3u
+#define FRAME 29u
 #define LINK 30u
 #define DIRECTION 7u /* at a stop of a system call: 0 at its entry */
 #define STATE_32_BIT 0x10u
@@ -241,10 +244,71 @@ static bool calls(uint32_t word)
 	return (word_is_jump(word, &call) && call) || (word_is_indirect(word, &what) && what == 1);
 }
 
+/* Where a number comes from: it is in the register in front of the instruction there. */
+struct origin {
+	uint64_t at;
+	unsigned number;
+};
+
+/* Goes back to the entry of the function, from register to register; returns whether its caller has put it there. */
+static bool origin_is_argument(pid_t tid, struct origin *o, uint64_t entry)
+{
+	for (; o->at > entry; o->at -= CALL_BYTES) {
+		const uint32_t word = word_of(tid, o->at - CALL_BYTES);
+		if (word_changes(word, o->number) && !word_moves_register(word, &o->number))
+			return false;
+	}
+	return true;
+}
+
+/* Where the function begins that is called in front of `back`, if `within` is in it, near to its begin; else 0. */
+static uint64_t called_before(pid_t tid, uint64_t back, uint64_t within)
+{
+	const uint64_t at = back - CALL_BYTES;
+	const uint32_t word = word_of(tid, at);
+	const uint64_t entry = at + (uint64_t)(word_signed(word, 0, 25) * 4);
+	bool call;
+
+	return word_is_jump(word, &call) && call && entry <= within && within - entry <= FUNCTION_BYTES ? entry : 0;
+}
+
+static uint64_t stored(pid_t tid, uint64_t at)
+{
+	errno = 0;
+	const long word = ptrace(PTRACE_PEEKDATA, tid, (void *)(uintptr_t)at, NULL);
+	return errno ? 0 : (uint64_t)word;
+}
+
+/*
+ * By the code in front of the calls of the functions that hand the number on, as its callers do in glibc 2.41 for all
+ * calls in which a thread may be cancelled. Where they return to is in the link register, and in frame records.
+ */
+static uint64_t number_of_callers(pid_t tid, const struct registers *regs)
+{
+	struct origin o = { regs->general.pc, CALL_REGISTER };
+	uint64_t back = regs->general.regs[LINK], frame = regs->general.regs[FRAME];
+	uint32_t taker;
+
+	for (unsigned i = 0; i < CALLERS && back; i++) {
+		const uint64_t after = code_address(back), entry = called_before(tid, after, o.at);
+		if (entry) {
+			if (!origin_is_argument(tid, &o, entry))
+				return 0;
+			o.at = after - CALL_BYTES;
+			const uint64_t number = number_before(tid, o.at, o.number, &taker);
+			if (number)
+				return number;
+		}
+		back = stored(tid, frame + sizeof back);
+		frame = stored(tid, frame);
+	}
+	return 0;
+}
+
 /*
  * The number of the call that the thread is about to go on with as restart_syscall(), by the code before it, or, where
- * that has it as its first argument, as syscall(3), by the code before the call of that; 0: not known. A return by
- * rt_sigreturn makes the kernel forget the rest, so the stub alone makes the whole call again.
+ * that has it as its first argument, as syscall(3), by the code before the call of that, or by that of callers; 0: not
+ * known. A return by rt_sigreturn makes the kernel forget the rest, so the stub alone makes the whole call again.
  */
 static uint64_t number_in_code(pid_t tid, const struct registers *regs)
 {
@@ -255,6 +319,8 @@ static uint64_t number_in_code(pid_t tid, const struct registers *regs)
 	uint64_t number = number_before(tid, regs->general.pc, CALL_REGISTER, &taker);
 	if (!number && takes_first_argument(taker) && calls(word_of(tid, caller)))
 		number = number_before(tid, caller, 0, &taker);
+	if (!number)
+		number = number_of_callers(tid, regs);
 	again.call = (int64_t)number;
 	return number && has_rest(&again) ? number : 0;
 }

@@ -112,6 +112,15 @@ static inline bool word_moves_number(uint32_t word, uint64_t *number)
 	return (word & 0x7f800000) == 0x52800000;
 }
 
+/* mov of a whole register; *number: to it, then from it */
+static inline bool word_moves_register(uint32_t word, unsigned *number)
+{
+	if ((word & 0xffe0ffe0) != 0xaa0003e0)
+		return false;
+	*number = word >> 16 & 31;
+	return true;
+}
+
 /* ldr and prfm of what is at a distance from the instruction. */
 static inline bool word_loads_near(uint32_t word, uint64_t address, uint64_t *place)
 {

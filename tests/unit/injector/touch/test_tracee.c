@@ -460,9 +460,38 @@ static void test_the_context_of_interrupted_code_is_known(void **state)
 }
 
 #ifdef __aarch64__
+/* As glibc 2.41 makes calls in which a thread may be cancelled: a function gets the number behind the arguments, and
+ * makes the call, or, in a program of several threads, has another function make it. */
+long handed_call(long a, long b, const void *c, void *d, long e, long f, long number);
+long handed_on_call(long a, long b, const void *c, void *d, long e, long f, long number);
+__asm__(".pushsection .text\n"
+        "handed_call: stp x29, x30, [sp, #-16]!\n"
+        "  mov x8, x6\n mov x29, sp\n"
+        "  .rept 24\n mov x7, x5\n .endr\n"
+        "  svc #0\n ldp x29, x30, [sp], #16\n ret\n"
+        "handed_on_call: stp x29, x30, [sp, #-16]!\n"
+        "  mov x8, x6\n mov x29, sp\n mov x7, x5\n mov x5, x3\n mov x3, x1\n mov x1, x8\n"
+        "  mov x6, x4\n mov x4, x2\n mov x2, x0\n"
+        "  bl 1f\n ldp x29, x30, [sp], #16\n ret\n"
+        "1: mov x8, x1\n mov x0, x2\n mov x1, x3\n mov x2, x4\n mov x3, x5\n mov x4, x6\n mov x5, x7\n"
+        "  svc #0\n ret\n"
+        ".popsection\n");
+
+enum sleep_kind { BY_NAME, BY_NUMBER, HANDED, HANDED_ON };
+
+static int sleep_by(enum sleep_kind kind, const struct timespec *time)
+{
+	switch (kind) {
+	case BY_NAME: return nanosleep(time, NULL);
+	case BY_NUMBER: return (int)syscall(SYS_clock_nanosleep, CLOCK_REALTIME, 0, time, NULL);
+	case HANDED: return (int)handed_call(CLOCK_REALTIME, 0, time, NULL, 0, 0, SYS_clock_nanosleep);
+	default: return (int)handed_on_call(CLOCK_REALTIME, 0, time, NULL, 0, 0, SYS_clock_nanosleep);
+	}
+}
+
 /* A thread that is stopped again before it has gone on with the rest of its sleep: a return by rt_sigreturn makes the
  * kernel forget that, so that the stub alone makes the whole call. */
-static void sleep_is_made_again(bool by_number)
+static void sleep_is_made_again(enum sleep_kind kind)
 {
 	const struct timespec long_time = { .tv_sec = 3600 };
 	struct blocked_call before = { .number = -1 };
@@ -473,8 +502,7 @@ static void sleep_is_made_again(bool by_number)
 
 	pid_t pid = fork();
 	if (pid == 0)
-		_exit(by_number ? (int)syscall(SYS_clock_nanosleep, CLOCK_REALTIME, 0, &long_time, NULL)
-		                : nanosleep(&long_time, NULL));
+		_exit(sleep_by(kind, &long_time));
 	while (before.number < 0)
 		registers_before_stop(&before, pid, pid);
 	assert_int_equal(ptrace(PTRACE_SEIZE, pid, 0, 0), 0);
@@ -498,8 +526,10 @@ static void sleep_is_made_again(bool by_number)
 static void test_a_rest_that_was_not_begun_is_the_whole_call(void **state)
 {
 	(void)state;
-	sleep_is_made_again(false);
-	sleep_is_made_again(true); /* syscall(3) has the number from its caller */
+	sleep_is_made_again(BY_NAME);
+	sleep_is_made_again(BY_NUMBER); /* syscall(3) has the number from its caller */
+	sleep_is_made_again(HANDED);
+	sleep_is_made_again(HANDED_ON);
 }
 #endif
 
