@@ -77,12 +77,20 @@ class Sufferer:
         if len(self.named) > 1 + self.kills // 20:
             raise Failure(f"trampolines stay too often: {len(self.named)} in {self.kills} kills")
 
+    def take_out(self):
+        """By --detach, which gives up, and says so, where a thread gets no processor for seconds: then once more."""
+        for _ in range(3):
+            result = run_memattach(self.context, "--detach", "-p", self.pid, "--deadline", DEADLINE)
+            if "did not stop in time: it is ready to run" not in result.stderr:
+                break
+        return result
+
     def after_kill(self, status, where):
         self.kills += 1
         self.ended += status != -signal.SIGKILL
         try:
             self.victim_lives()
-            result = run_memattach(self.context, "--detach", "-p", self.pid, "--deadline", DEADLINE)
+            result = self.take_out()
             self.codes_seen[result.returncode] += 1
             if result.returncode not in (0, 2) or (result.returncode == 2) != ("what had to stay:" in result.stderr):
                 raise Failure(f"--detach ended with {result.returncode}: {result.stderr}")
@@ -189,7 +197,7 @@ def count_calls(context, command):
     """(name, number) -> how often memattach makes that system call, from one run under strace."""
     trace = context.unique("trace", ".txt")
     # Before the victim, where that is allowed: under strace memattach is so slow that it may come to no end beside one that takes all processors.
-    result = subprocess.run(["nice", "-n", "-10", "strace", "-f", "-qq", "-n", "-o", trace, *command], stdout=subprocess.DEVNULL,
+    result = subprocess.run(["nice", "-n", "-10", "strace", "-f", "-qq", "-n", "-e", "raw=all", "-o", trace, *command], stdout=subprocess.DEVNULL,
                             stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False, cwd=context.work)
     with open(trace, encoding="utf-8", errors="replace") as file:
         calls = re.findall(r"^\d+ +\[ *(\d+)\] +(\w+)\(", file.read(), re.M)

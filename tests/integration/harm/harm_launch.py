@@ -305,7 +305,7 @@ def launched_outlives_us_at_each_step(context):
     for shape in (name for name in ("short_life", "short_life_static", "short_life_static_pie", "short_life_musl_static_pie")
                   if os.path.exists(os.path.join(context.targets, name))):
         for call in ("ptrace", "pwrite64"):
-            for count in range(1, 10):
+            for count in range(1, 40):
                 process = context.start([strace, "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:signal=SIGKILL:when={count}",
                                          context.memattach, "-q", "--no-symbols", "--", context.target(shape), "state"],
                                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
