@@ -174,9 +174,10 @@ static void put_unseen_stacks(const struct text *t)
 	struct unseen_stacks unseen = unseen_stacks(t->report, report_is_live(t->report->options.sort));
 	char number[40], value[40], limit[40];
 
-	fprintf(t->out, "    no sample in %s %s: with all that are not known ",
-	        text_grouped((double)unseen.stacks, number), text_plural((double)unseen.stacks, "stack", "stacks"));
-	if (unseen.estimate > 0)
+	fprintf(t->out, "    no sample in %s %s and all unseen stacks hold ",
+	        text_grouped((double)unseen.stacks, number),
+	        text_plural((double)unseen.stacks, "stack: it", "stacks: they"));
+	if (unseen.estimate >= 1)
 		fprintf(t->out, "about %s, ", size_format(unseen.estimate, value));
 	fprintf(t->out, "less than %s together\n", size_format(unseen.high, limit));
 }

@@ -73,7 +73,8 @@ static void test_the_verdict_comes_first(void **state)
 	make(&r, &b, (struct report_options){ .at_ns = 10000000000u });
 	assert_says(text_of(&r), "the heap as it was 10 s after the attach");
 	assert_says(text_of(&r), ", 95 % sure) was live.\n");
-	assert_says(text_of(&r), "    no sample in 1 stack: with all that are not known less than 236 KiB together\n");
+	assert_says(text_of(&r),
+	            "    no sample in 1 stack: it and all unseen stacks hold less than 236 KiB together\n");
 	assert_says(text_of(&r), "are few: record for ");
 	assert_says(text_of(&r), " blocks (9 or more) ");
 	report_done(&r);
