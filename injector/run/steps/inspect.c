@@ -171,9 +171,8 @@ static int choose_cave(struct session *s, struct err *e)
 	struct stub_place *place = &s->view.cave;
 	int rc = -ENOSPC;
 
-	if (place->code)
-		return 0;
-	const bool old = old_stub_cave(s, place);
+	/* The stub of a memattach that died may have none. */
+	const bool old = place->code || old_stub_cave(s, place);
 	if (old && (place->frame || !frames[1]))
 		return 0;
 	for (unsigned i = 0; i < 2 && rc == -ENOSPC; i++)

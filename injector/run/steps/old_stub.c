@@ -15,7 +15,9 @@ static struct stub_place place_of(const struct session *s, uint64_t cave)
 	    data.magic != STUB_MAGIC)
 		return place;
 	const uint64_t frame = stub_data_frame(&data, &bytes);
-	if (bytes >= registers_frame_least() && cave_holds_frame(&v->modules, &s->memory, &v->maps, frame, bytes)) {
+	const bool beside = frame >= cave + remote_cave_bytes() || (frame < cave && bytes <= cave - frame);
+	if (beside && bytes >= registers_frame_least() &&
+	    cave_holds_frame(&v->modules, &s->memory, &v->maps, frame, bytes)) {
 		place.frame = frame;
 		place.frame_bytes = bytes;
 	}

@@ -34,6 +34,18 @@ def stub_that_names_somebody_elses_thread(context):
 
 
 @case()
+def forged_frames_of_a_stub(context):
+    """No frame is written over the stub that is to use it, nor over what is used; the session begins with another one, and all of it ends."""
+    for place in ("code", "data", "main", "beyond", "none"):
+        victim = Victim(context, "forged_stub", place)
+        session = Session(context, victim.pid)
+        session.sampled()
+        session.stop()
+        assert not remains(victim.pid), place
+        victim.finish()
+
+
+@case()
 def stub_that_names_a_thread_of_its_own(context):
     """It says that the thread has not left: such a program is refused, in time."""
     victim = Victim(context, "hostile", "stub", "0")
