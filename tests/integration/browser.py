@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import time
 
@@ -27,7 +28,7 @@ class Browser:
         command = [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={home}", "--window-size=1000,1500",
                    "--remote-debugging-pipe", "about:blank"]
         self.process = subprocess.Popen(command, preexec_fn=place, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                        env={**os.environ, "HOME": home})
+                                        env={**os.environ, "HOME": home}, start_new_session=True)
         os.close(to_browser[0])
         os.close(from_browser[1])
         self.out, self.into = to_browser[1], from_browser[0]
@@ -37,8 +38,13 @@ class Browser:
         return self
 
     def __exit__(self, *_):
-        self.process.kill()
-        self.process.wait()
+        """Its other processes end a little later than the first, and write into its folder until then."""
+        end = time.monotonic() + PATIENCE
+        with contextlib.suppress(ProcessLookupError):
+            while time.monotonic() < end:
+                os.killpg(self.process.pid, signal.SIGKILL)
+                self.process.wait()
+                time.sleep(0.02)
         os.close(self.out)
         os.close(self.into)
 
