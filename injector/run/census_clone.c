@@ -134,7 +134,7 @@ static int check_wiped(struct cloning *x, const struct target *clone, struct err
 	return rc == 0 && added ? err_set(e, EAGAIN, "it keeps new memory from its children (MADV_WIPEONFORK)") : rc;
 }
 
-/* It is held by this thread. */
+/* It is held by this thread. -ESRCH: it was ended meanwhile. */
 static int settle(struct cloning *x, pid_t pid, struct err *e)
 {
 	struct target clone = { .pidfd = -1 };
@@ -159,7 +159,7 @@ static int settle(struct cloning *x, pid_t pid, struct err *e)
 		rc = e->code == EINTR ? -EINTR : -ETIME;
 	}
 	if (rc == -EFAULT && target_has_ended(&clone))
-		rc = err_set(e, EFAULT, "its clone was ended while it was read");
+		rc = -ESRCH;
 	target_memory_close(&memory);
 	target_close(&clone);
 	return rc;
@@ -177,6 +177,8 @@ static int read_clone(struct cloning *x, struct err *e)
 	if (rc == -EPERM) /* a security module, say */
 		rc = -ENOTSUP;
 	rc = rc ?: settle(x, pid, e);
+	if (rc == -ESRCH) /* of the clone: the process may live */
+		rc = err_set(e, EFAULT, "its clone was ended while it was read");
 	/* At once, and also one that could not be held. */
 	if (!held || memory_clone_end(pid, ERR_IGNORED) < 0)
 		our_clones_end(&x->session.target, x->inner);

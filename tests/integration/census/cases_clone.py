@@ -480,6 +480,33 @@ def clone_is_read_without_copies(context):
 
 
 @case()
+def clone_that_somebody_kills(context):
+    """At once, or when it has been read for a while: another one is made, or it is said that nothing is known."""
+    victim = resting(context, BLOCKS)
+    kills = []
+    while len(kills) < KILLS // 2:
+        process = context.start(census_line(context, victim.pid, "--json"), stdout=subprocess.PIPE, text=True)
+        delay_s = random.Random(len(kills)).uniform(0, 0.005) * (len(kills) % 3)
+        met = []
+        while process.poll() is None and not met:
+            met = [child for child, name, state in children_of(victim.pid) if name == CLONE and state != "Z"]
+        time.sleep(delay_s)
+        for child in met:  # its number is nobody else's before memattach has it collected, which a signal to a zombie does not change
+            if child in [number for number, name, _ in children_of(victim.pid) if name == CLONE]:
+                os.kill(child, signal.SIGKILL)
+        said, _ = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, (len(kills), delay_s, process.returncode)
+        found = json.loads(said)["unreachable"]
+        assert found.get("known") or found["why"], found
+        if met:
+            kills.append("known" if found.get("known") else found["why"])
+    no_clone(victim.pid)
+    victim.process.stdin.close()
+    assert victim.process.wait(PATIENCE) == 0
+    assert len(set(kills)) > 1, kills
+
+
+@case()
 def clone_of_a_stopped_memattach(context):
     """SIGSTOP while there is a clone: it does not stay for as long as memattach is stopped, which makes another one, or says that nothing is known."""
     victim = resting(context, BLOCKS)
