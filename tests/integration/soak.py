@@ -34,7 +34,7 @@ from procfs import PATIENCE, Failure, Skip, tasks_of  # noqa: E402
 SLICE_SECONDS = 30
 SLICE_PATIENCE = 600  # a slice that does not end is a hang
 LEAST = 8  # in a slice: its first attach and its first --detach only tell how long they take, and are not killed
-CYCLED = ("storm", "redis", "postgres", "dlopen", "churn", "forks", "signals", "exceptions", "vectors", "musl", "musl-forks", "musl-churn",
+CYCLED = ("storm", "redis", "postgres", "nginx", "dlopen", "churn", "forks", "signals", "exceptions", "vectors", "musl", "musl-forks", "musl-churn",
           "rootless", "poll", "futex", "epoll", "python", "python-forks", "java")
 SWEPT = ("storm", "poll", "signals", "redis")
 RATES = ("1", "4k", "64k", "512k")

@@ -21,6 +21,7 @@ from cases_python import PROGRAM, pythons
 from harness import DEADLINE, KILLS, Session, Victim, case, cycle, log, rootless, run_memattach
 from procfs import Failure, PATIENCE, Skip, describe
 from snapshot import Snapshot, State, check_same, code_apart, remains, settle
+from harm_nginx import NginxUnderLoad
 from harm_postgres import PostgresUnderLoad
 from harm_redis import RedisUnderLoad
 
@@ -286,6 +287,7 @@ VICTIMS = {
     "storm": dict(name="alloc_loop"),
     "redis": dict(make=RedisUnderLoad),
     "postgres": dict(make=PostgresUnderLoad),
+    "nginx": dict(make=NginxUnderLoad),
     "signals": dict(name="signals"),
     "churn": dict(name="thread_churn"),
     "forks": dict(name="fork_storm"),

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Real programs as Debian ships them: redis-server, nginx, python3."""
-import http.client
 import os
 import re
 import socket
 import subprocess
-import threading
 import time
 
 from browser import CHROMIUM, Browser, Shown
+from harm_nginx import NginxUnderLoad
 from harness import AT_ANY_COST, Session, Victim, case, check_receipt, free_port, log, run_session, wait_for_port
-from procfs import Failure, PATIENCE, read_text, tasks_of
+from procfs import Failure, PATIENCE, read_text
 from readme import check_readme
 from reports import analyze, analyze_text, functions_of, stacks_with, sum_of, truncated_share
 from snapshot import Snapshot, check_same
@@ -109,75 +108,21 @@ def redis_idle(context):
         assert client.recv(16) == b"+PONG\r\n"
 
 
-NGINX = """
-daemon off;
-master_process on;
-worker_processes 1;
-{user}
-pid {work}/nginx.pid;
-error_log {work}/error.log;
-events {{ worker_connections 256; }}
-http {{
-  access_log off;
-  client_body_temp_path {work}/body; proxy_temp_path {work}/proxy; fastcgi_temp_path {work}/fastcgi;
-  uwsgi_temp_path {work}/uwsgi; scgi_temp_path {work}/scgi;
-  server {{ listen 127.0.0.1:{port}; location / {{ return 200 "answer\\n"; }} }}
-}}
-"""
-
-
-def request_for_ever(port, stop, results):
-    while not stop.is_set():
-        try:
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
-            for _ in range(20):
-                connection.request("GET", "/")
-                response = connection.getresponse()
-                results.append(response.status == 200 and response.read() == b"answer\n")
-            connection.close()
-        except OSError as error:
-            results.append(error)
-
-
 @case()
 def nginx_under_load(context):
     """nginx's worker under requests: every answer is right."""
-    port = free_port()
-    user = "user root;" if os.geteuid() == 0 else ""
-    with open(context.path("nginx.conf"), "w", encoding="ascii") as file:
-        file.write(NGINX.format(work=context.work, port=port, user=user))
-    server = context.start([context.program("nginx"), "-p", context.work, "-c", context.path("nginx.conf")],
-                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    wait_for_port(port, server)
-    while not (workers := read_text(f"/proc/{server.pid}/task/{server.pid}/children").split()):  # the port is open before there is one
-        time.sleep(0.05)
-    worker = int(workers[0])
-    stop, results = threading.Event(), []
-    clients = [threading.Thread(target=request_for_ever, args=(port, stop, results)) for _ in range(3)]
-    for client in clients:
-        client.start()
-    try:
-        time.sleep(0.3)
-        before = Snapshot(worker)
-        session = Session(context, worker, *AT_ANY_COST, rate="4k")
-        session.sampled(50)
-        receipt = session.stop()
-        check_receipt(receipt, worker)
-        check_same_but_connections(before, Snapshot(worker))
-        time.sleep(0.3)
-    finally:
-        stop.set()
-        for client in clients:
-            client.join()
-    wrong = [result for result in results if result is not True]
-    assert len(results) > 100 and not wrong, (len(results), wrong[:3])
-    assert tasks_of(worker), "the worker is gone"
+    server = NginxUnderLoad(context, connects_again=True)
+    before = Snapshot(server.pid)
+    session = Session(context, server.pid, *AT_ANY_COST, rate="4k")
+    session.sampled(50)
+    check_receipt(session.stop(), server.pid)
+    check_same_but_connections(before, Snapshot(server.pid))
+    assert server.rounds > 100, server.rounds
+    server.finish()
     report = analyze(context, session.dump)
     assert report["samples"]["taken"] > 10, report["samples"]
     check_stacks(report)
     check_measured(report)
-    server.terminate()
-    assert server.wait(PATIENCE) == 0
 
 
 PYTHON = r"""
