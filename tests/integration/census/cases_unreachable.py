@@ -16,6 +16,7 @@ from snapshot import Snapshot, check_same
 
 RUNS = 6
 KILLS, FEW_KILLS = 30, 8
+CALLS_THAT_MATTER = ("ptrace", "waitid", "process_vm_readv", "ioctl", "sched_setscheduler", "rt_sigprocmask", "setitimer")
 # A thread that sleeps in a write of which a part is done: a stop would make it return less.
 WRITING = """
 import os, sys, threading
@@ -458,8 +459,7 @@ def check_free(pid, states_of_none="tTZ"):
 def calls_of_a_stop(context, line):
     """How many there are of each kind that matters, of a look that came to its stop: not each does in a process that is busy."""
     for _ in range(20):
-        calls = {call: count for call, count in count_calls(context, line).items()
-                 if call[0] in ("ptrace", "waitid", "process_vm_readv", "ioctl", "sched_setscheduler", "rt_sigprocmask", "setitimer")}
+        calls = count_calls(context, line, CALLS_THAT_MATTER)
         if any(call[0] == "ptrace" for call in calls):
             return calls
     raise Failure(f"no look in 20 came to its stop: {calls}")
