@@ -339,9 +339,9 @@ void text_chosen(const struct text *t)
 
 	if (report_listed(r) > 1 && r->largest_rate > 1)
 		fprintf(t->out,
-		        "    these are chosen by their samples: all lower ends hold together (%g %% sure); of the "
-		        "upper ends %.2g may miss\n",
-		        100 * (1 - error), error * (double)report_listed(r));
+		        "    these are chosen by their samples: all lower ends hold together, each upper end by itself "
+		        "(%g %% sure)\n",
+		        100 * (1 - error));
 }
 
 size_t text_rows(const struct text *t)

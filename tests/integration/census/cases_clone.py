@@ -4,6 +4,7 @@ import ctypes
 import fcntl
 import json
 import os
+import platform
 import random
 import re
 import signal
@@ -19,6 +20,7 @@ from snapshot import Snapshot, check_same
 RUNS = 6
 KILLS, FEW_KILLS = 30, 8
 CLONE = "memattach-clone"
+READ = {"x86_64": 0, "aarch64": 63}[platform.machine()]
 
 
 def children_of(pid):
@@ -45,7 +47,7 @@ def resting(context, program):
     """A victim of python3 that has come to its wait for stdin: before that it still asks for memory."""
     victim = Victim(context, [context.program("python3"), "-c", program])
     end = time.monotonic() + PATIENCE
-    while not read_text(f"/proc/{victim.pid}/syscall").startswith("0 0x0 "):  # read(0, …)
+    while not read_text(f"/proc/{victim.pid}/syscall").startswith(f"{READ} 0x0 "):  # read(0, …)
         if time.monotonic() > end:
             raise Failure(f"{victim.pid} does not rest: {read_text(f'/proc/{victim.pid}/syscall')}")
         time.sleep(0.01)
