@@ -171,8 +171,8 @@ static void put_malloc(const struct printing *p)
 	         size_format((double)f->trim, trim));
 	put_row(p, census_freed(c), 0, &freed, what);
 	if (f->kept * 50 > f->resident) {
-		snprintf(what, sizeof what, "    %s of it on %" PRIu64 " pages less than a quarter live",
-		         size_format((double)f->kept, size), f->sparse_pages);
+		snprintf(what, sizeof what, "    %s of it on %" PRIu64 " page%s less than a quarter live",
+		         size_format((double)f->kept, size), f->sparse_pages, plural(f->sparse_pages));
 		fprintf(p->out, "%*s%s\n", (int)(20 + (p->swap ? 12 : 0) + (p->change ? 13 : 0)), "", what);
 	}
 }

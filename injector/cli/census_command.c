@@ -10,6 +10,7 @@
 #include "base/size.h"
 #include "cli/census_live.h"
 #include "cli/options.h"
+#include "host/page_size.h"
 #include "host/say.h"
 #include "process/memory_room.h"
 #include "run/census_stop.h"
@@ -126,7 +127,8 @@ int census_command(const struct session_options *o)
 	bool ended = false;
 	struct err e;
 
-	int rc = target_open(&target, o->pid, &e);
+	int rc = page_size_check(&e);
+	rc = rc ?: target_open(&target, o->pid, &e);
 	if (rc == 0) {
 		if (o->start_ticks && o->start_ticks != target.start_ticks)
 			rc = err_set(&e, ESRCH, "it has ended");

@@ -4,16 +4,15 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "touch/patches/detours.h"
 #include "process/live_thread.h"
 #include "run/steps/old_stub.h"
 #include "session/record.h"
+#include "host/page_size.h"
 #include "host/watchdog.h"
 
-#define PAGE_BYTES 4096
 #define INSPECT_TRIES 20
 #define INSPECT_PAUSE_NS 10000000
 #define TRACER_PAUSE_NS 1000000
@@ -88,21 +87,9 @@ static int wait_for_tracer(const struct session *s, struct err *e)
 	return rc;
 }
 
-static int check_pages(struct err *e)
-{
-	const long bytes = sysconf(_SC_PAGESIZE);
-
-	return bytes == PAGE_BYTES
-	               ? 0
-	               : err_set(e, ENOTSUP,
-	                         "this kernel has pages of %ld KiB, and memattach works with those of 4 KiB "
-	                         "only; nothing was changed",
-	                         bytes / 1024);
-}
-
 int inspect_session(struct session *s, struct err *e)
 {
-	int rc = check_pages(e);
+	int rc = page_size_check(e);
 	rc = rc ?: inspect_open(s, e);
 	rc = rc ?: wait_for_tracer(s, e);
 	if (rc < 0)

@@ -471,10 +471,11 @@ def refuse_zombie(context):
 
 @case()
 def refuse_large_pages(context):
-    """A kernel with other pages than those of 4 KiB."""
+    """A kernel with other pages than those of 4 KiB: no session, and no census, which counts pages."""
     victim = Victim(context, "sleeper", "pause")
-    result = run_memattach(context, "-p", victim.pid, "-d", "1s", env=dict(os.environ, LD_PRELOAD=context.tool("large_pages.so")))
-    assert result.returncode == 1 and "this kernel has pages of 64 KiB" in result.stderr, result
+    for options in (("-d", "1s"), ("--census",), ("--census", "--unreachable"), ("--census", "--every", "1s")):
+        result = run_memattach(context, "-p", victim.pid, *options, env=dict(os.environ, LD_PRELOAD=context.tool("large_pages.so")))
+        assert result.returncode == 1 and "this kernel has pages of 64 KiB" in result.stderr and not result.stdout, (options, result)
     victim.finish()
 
 
