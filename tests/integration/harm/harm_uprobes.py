@@ -3,11 +3,12 @@
 import contextlib
 import ctypes
 import os
+import platform
 import struct
 import subprocess
 import time
 
-from harness import Session, Victim, case, check_receipt
+from harness import Session, Victim, case, check_receipt, cycle
 from procfs import Maps, Memory, PATIENCE, Skip, read_text, tasks_of
 
 FUNCTIONS = ("malloc", "free", "calloc", "realloc")
@@ -111,6 +112,31 @@ def uprobes_on_hooked_entries(context):
     for options in (("--hooks", "entry"), ("--hooks", "got")):
         sessions_with(context, victim, places, *options)
         check_code(victim.pid, places)
+    victim.finish()
+
+
+BREAKPOINT = {"x86_64": b"\xcc", "aarch64": b"\x00\x00\x20\xd4"}[platform.machine()]  # int3; brk #0
+
+
+@case()
+def breakpoint_at_an_entry(context):
+    """Of a debugger that has gone without it, at a function that nobody calls. It stays; where it is a whole instruction, as long as the jump, the code
+    counts as changed, and the entries are not hooked."""
+    victim = Victim(context, "alloc_loop", "2")
+    _, _, address = places_of(victim.pid, ["pvalloc"])[0]
+    with open(f"/proc/{victim.pid}/mem", "r+b", buffering=0) as memory:
+        before = os.pread(memory.fileno(), 16, address)
+        os.pwrite(memory.fileno(), BREAKPOINT, address)
+        if len(BREAKPOINT) > 1:
+            session = Session(context, victim.pid, "--hooks", "entry", wait=False)
+            assert session.end(expected=1) is None
+            assert "(pvalloc: its code was changed since it was loaded); nothing was changed" in session.said(), session.said()
+        session = Session(context, victim.pid, *(() if len(BREAKPOINT) > 1 else ("--hooks", "entry")))
+        session.sampled()
+        check_receipt(session.stop(), victim.pid)
+        assert os.pread(memory.fileno(), 16, address) == BREAKPOINT + before[len(BREAKPOINT):]
+        os.pwrite(memory.fileno(), before[:len(BREAKPOINT)], address)
+    cycle(context, victim.pid)
     victim.finish()
 
 
