@@ -45,19 +45,9 @@ const char *registers_would_lose(pid_t tid);
  */
 bool registers_hide_interruption(struct registers *regs, const struct blocked_call *before);
 
-/* Bytes of the stub's frame: of most threads, and of any with registers of the length that is usual on this machine. */
-uint64_t registers_frame_least(void);
-uint64_t registers_frame_usual(void);
-/*
- * Fills the registers of the stub's data, whose masks are there, and its frame, which is zeros: where the thread goes
- * on without a tracer. *frame_bytes: what the frame takes; beyond registers_frame_least() it has what only the kernel
- * gives back, so the thread is to be let run to its return by the frame in any case; beyond the structure it is not
- * filled. False: errno says why.
- */
-bool registers_note(pid_t tid, const struct registers *regs, struct stub_data *data, struct stub_frame *frame,
-                    uint64_t *frame_bytes);
-/* Vector registers as they were noted, for a thread that is back from the stub. False: errno says why. */
-bool registers_give_vectors_back(pid_t tid, const struct stub_frame *frame);
+/* Fills the registers of the stub's data, whose masks are there, or those of its frame, which is zeros: where the
+ * thread goes on without a tracer. */
+void registers_note(pid_t tid, const struct registers *regs, struct stub_data *data, struct stub_frame *frame);
 /* Is the thread at the entry of the call by which the stub returns by the frame? */
 bool registers_returns(const struct registers *regs);
 

@@ -21,6 +21,7 @@
 #include <ucontext.h>
 
 #include "arch/aarch64/code_address.h"
+#include "arch/aarch64/traced.h"
 #include "arch/aarch64/words.h"
 #include "arch/system_calls.h"
 
@@ -42,55 +43,15 @@
 #define STATE_BRANCH_TYPE (3u << 10)
 #define STATE_FLAGS 0xf0000000u
 #define STATE_MODES 0x03001c00u /* DIT, TCO, SSBS, the type of the last branch */
-#define VECTORS_LIVE 1u         /* of struct user_sve_header: the registers are those of SVE, not those below them */
 #define VECTORS_HEAD ((uint64_t)sizeof(struct fpsimd_context) << 32 | FPSIMD_MAGIC)
-#define VECTORS 32u
-#define VQ_MAX 16u /* of the architecture, in units of 16 bytes */
 #define STACK_FLAGS_INVALID 0x7fffffffu
-
-_Static_assert(offsetof(ucontext_t, uc_mcontext) == SF_REGISTERS - 8 && offsetof(struct sigcontext, regs) == 8 &&
-                       offsetof(struct sigcontext, sp) == SF_SP - SF_REGISTERS + 8 &&
-                       offsetof(struct sigcontext, __reserved) == SF_VECTORS - SF_REGISTERS + 8 &&
-                       offsetof(ucontext_t, uc_stack) == offsetof(struct stub_frame, stack_address) &&
-                       offsetof(ucontext_t, uc_sigmask) == offsetof(struct stub_frame, mask) &&
-                       sizeof(siginfo_t) == SF_BEFORE,
-               "rt_sigframe");
-_Static_assert(sizeof(struct fpsimd_context) == SF_REST - SF_VECTORS, "fpsimd_context");
-_Static_assert(SVE_PT_SVE_OFFSET == SVE_SIG_REGS_OFFSET && SVE_PT_SVE_FFR_OFFSET(3) == SVE_SIG_FFR_OFFSET(3),
-               "sve_context");
-
-struct vectors {
-	uint64_t registers[64];
-	uint32_t status, control;
-	uint32_t reserved[2];
-};
-
-/* As the kernel shows them: of the length in the header, up to the longest that there are. */
-struct long_vectors {
-	struct user_sve_header header;
-	uint8_t registers[SVE_PT_SIZE(VQ_MAX, SVE_PT_REGS_SVE)];
-};
-
-static bool get(pid_t tid, int what, void *to, size_t bytes)
-{
-	struct iovec iov = { to, bytes };
-
-	return ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)what, &iov) == 0 && iov.iov_len == bytes;
-}
-
-static bool set(pid_t tid, int what, void *from, size_t bytes)
-{
-	struct iovec iov = { from, bytes };
-
-	return ptrace(PTRACE_SETREGSET, tid, (void *)(uintptr_t)what, &iov) == 0;
-}
 
 bool registers_read(pid_t tid, const struct blocked_call *before, struct registers *regs)
 {
 	const struct user_regs_struct *g = &regs->general;
 
-	if (!get(tid, NT_PRSTATUS, &regs->general, sizeof regs->general) ||
-	    !get(tid, NT_ARM_TLS, &regs->thread_pointer, sizeof regs->thread_pointer))
+	if (!traced_get_set(tid, NT_PRSTATUS, &regs->general, sizeof regs->general) ||
+	    !traced_get_set(tid, NT_ARM_TLS, &regs->thread_pointer, sizeof regs->thread_pointer))
 		return false;
 	const bool same = before && before->pc && g->sp == before->sp &&
 	                  (int64_t)g->regs[CALL_REGISTER] == before->number;
@@ -107,8 +68,8 @@ bool registers_write(pid_t tid, const struct registers *regs)
 	struct registers copy = *regs;
 	int32_t call = (int32_t)regs->instead;
 
-	return set(tid, NT_PRSTATUS, &copy.general, sizeof copy.general) &&
-	       (call < 0 || set(tid, NT_ARM_SYSTEM_CALL, &call, sizeof call));
+	return traced_put_set(tid, NT_PRSTATUS, &copy.general, sizeof copy.general) &&
+	       (call < 0 || traced_put_set(tid, NT_ARM_SYSTEM_CALL, &call, sizeof call));
 }
 
 void registers_before_stop(struct blocked_call *before, pid_t pid, pid_t tid)
@@ -196,18 +157,10 @@ static bool ends_by_handler(const struct registers *regs)
 	return has_rest(regs);
 }
 
-/* The word that stands there; 0: it cannot be read. */
-static uint32_t word_of(pid_t tid, uint64_t at)
-{
-	errno = 0;
-	const long word = ptrace(PTRACE_PEEKTEXT, tid, (void *)(uintptr_t)at, NULL);
-	return errno ? 0 : (uint32_t)word;
-}
-
 /* Does a system call's instruction stand there? */
 static bool is_call(pid_t tid, uint64_t at)
 {
-	return word_of(tid, at) == WORD_SYSTEM_CALL;
+	return traced_instruction(tid, at) == WORD_SYSTEM_CALL;
 }
 
 /* The number that the code before `at` has put into a register last; 0: not known. *taker: what else it got it by. */
@@ -217,7 +170,7 @@ static uint64_t number_before(pid_t tid, uint64_t at, unsigned to, uint32_t *tak
 
 	*taker = 0;
 	for (unsigned i = 1; i <= NUMBER_WORDS; i++) {
-		const uint32_t word = word_of(tid, at - i * CALL_BYTES);
+		const uint32_t word = traced_instruction(tid, at - i * CALL_BYTES);
 		if (!word)
 			return 0;
 		if (!word_changes(word, to))
@@ -254,7 +207,7 @@ struct origin {
 static bool origin_is_argument(pid_t tid, struct origin *o, uint64_t entry)
 {
 	for (; o->at > entry; o->at -= CALL_BYTES) {
-		const uint32_t word = word_of(tid, o->at - CALL_BYTES);
+		const uint32_t word = traced_instruction(tid, o->at - CALL_BYTES);
 		if (word_changes(word, o->number) && !word_moves_register(word, &o->number))
 			return false;
 	}
@@ -265,7 +218,7 @@ static bool origin_is_argument(pid_t tid, struct origin *o, uint64_t entry)
 static uint64_t called_before(pid_t tid, uint64_t back, uint64_t within)
 {
 	const uint64_t at = back - CALL_BYTES;
-	const uint32_t word = word_of(tid, at);
+	const uint32_t word = traced_instruction(tid, at);
 	const uint64_t entry = at + (uint64_t)(word_signed(word, 0, 25) * 4);
 	bool call;
 
@@ -317,7 +270,7 @@ static uint64_t number_in_code(pid_t tid, const struct registers *regs)
 	uint32_t taker;
 
 	uint64_t number = number_before(tid, regs->general.pc, CALL_REGISTER, &taker);
-	if (!number && takes_first_argument(taker) && calls(word_of(tid, caller)))
+	if (!number && takes_first_argument(taker) && calls(traced_instruction(tid, caller)))
 		number = number_before(tid, caller, 0, &taker);
 	if (!number)
 		number = number_of_callers(tid, regs);
@@ -325,75 +278,7 @@ static uint64_t number_in_code(pid_t tid, const struct registers *regs)
 	return number && has_rest(&again) ? number : 0;
 }
 
-static uint64_t frame_with(unsigned vq)
-{
-	return SF_BYTES + ((SVE_SIG_CONTEXT_SIZE(vq) + 15) & ~15u);
-}
-
-uint64_t registers_frame_least(void)
-{
-	return SF_BYTES;
-}
-
-uint64_t registers_frame_usual(void)
-{
-	const int length = prctl(PR_SVE_GET_VL, 0, 0, 0, 0);
-
-	return length < 0 ? SF_BYTES : frame_with(sve_vq_from_vl((unsigned)length & PR_SVE_VL_LEN_MASK));
-}
-
-/*
- * Registers of SVE, if they are live: false if they are not. A system call ends their life: they are of no thread that
- * is in one, or about to make it, whatever the kernel still has.
- */
-static bool get_long_vectors(pid_t tid, const struct registers *regs, struct long_vectors *v)
-{
-	struct iovec iov = { v, sizeof *v };
-
-	return ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)NT_ARM_SVE, &iov) == 0 &&
-	       iov.iov_len >= sizeof v->header && v->header.flags & VECTORS_LIVE && regs->call < 0 &&
-	       !is_call(tid, regs->general.pc);
-}
-
-static void note_long_vectors(struct stub_frame *frame, const struct long_vectors *v)
-{
-	const unsigned vq = sve_vq_from_vl(v->header.vl);
-	const struct sve_context context = { .head = { SVE_MAGIC, (uint32_t)(frame_with(vq) - SF_BYTES) },
-		                             .vl = v->header.vl };
-	const uint8_t *from = (const uint8_t *)v;
-
-	memcpy(frame->rest, &context, sizeof context);
-	memcpy(frame->rest + SVE_SIG_REGS_OFFSET, from + SVE_PT_SVE_OFFSET, SVE_SIG_REGS_SIZE(vq));
-	for (unsigned i = 0; i < VECTORS; i++)
-		memcpy(&frame->vectors[2 * i], from + SVE_PT_SVE_ZREG_OFFSET(vq, i), 2 * sizeof frame->vectors[0]);
-	memcpy(&frame->status, from + SVE_PT_SVE_FPSR_OFFSET(vq), sizeof frame->status);
-	memcpy(&frame->control, from + SVE_PT_SVE_FPCR_OFFSET(vq), sizeof frame->control);
-}
-
-static bool note_vectors(pid_t tid, const struct registers *regs, struct stub_frame *frame, uint64_t *frame_bytes)
-{
-	struct long_vectors longer;
-	struct vectors vectors;
-
-	frame->vectors_magic = FPSIMD_MAGIC;
-	frame->vectors_bytes = sizeof(struct fpsimd_context);
-	*frame_bytes = SF_BYTES;
-	if (get_long_vectors(tid, regs, &longer)) {
-		*frame_bytes = frame_with(sve_vq_from_vl(longer.header.vl));
-		if (*frame_bytes <= sizeof *frame)
-			note_long_vectors(frame, &longer);
-		return true;
-	}
-	if (!get(tid, NT_FPREGSET, &vectors, sizeof vectors))
-		return false;
-	frame->status = vectors.status;
-	frame->control = vectors.control;
-	memcpy(frame->vectors, vectors.registers, sizeof frame->vectors);
-	return true;
-}
-
-bool registers_note(pid_t tid, const struct registers *regs, struct stub_data *data, struct stub_frame *frame,
-                    uint64_t *frame_bytes)
+void registers_note(pid_t tid, const struct registers *regs, struct stub_data *data, struct stub_frame *frame)
 {
 	data->restarts = !ends_by_handler(regs);
 	frame->stack_flags = STACK_FLAGS_INVALID; /* the kernel leaves the alternate stack as it is */
@@ -409,15 +294,6 @@ bool registers_note(pid_t tid, const struct registers *regs, struct stub_data *d
 	frame->sp = regs->general.sp;
 	frame->pc = regs->general.pc;
 	frame->pstate = regs->general.pstate;
-	return note_vectors(tid, regs, frame, frame_bytes);
-}
-
-bool registers_give_vectors_back(pid_t tid, const struct stub_frame *frame)
-{
-	struct vectors vectors = { .status = frame->status, .control = frame->control };
-
-	memcpy(vectors.registers, frame->vectors, sizeof vectors.registers);
-	return set(tid, NT_FPREGSET, &vectors, sizeof vectors);
 }
 
 bool registers_returns(const struct registers *regs)

@@ -3,10 +3,10 @@
  * The assembler reads this file too: offsets are written once, here, and the compiler checks each against the structs.
  *
  * There is no jump that leaves all registers as they are, so the stub alone brings a thread back by rt_sigreturn:
- * struct stub_frame is the part of a signal frame that the kernel reads then (struct ucontext of struct rt_sigframe, of
- * which the end are struct fpsimd_context and, of a thread with live registers of SVE, struct sve_context). It is read
- * only, by its address, so it may be in padding that is no code. Vectors are in it, and the stub itself saves none: its
- * first system call takes those of SVE.
+ * struct stub_frame is the part of a signal frame that the kernel reads then (struct ucontext of struct rt_sigframe,
+ * from the alternate stack on, and at its end the records of stub_frame.h). It is read only, by its address, so it may
+ * be in padding that is no code. Vectors are in it, and the stub itself saves none: its first system call takes those
+ * of SVE.
  */
 #pragma once
 
@@ -23,12 +23,12 @@
 #define SD_BYTES 64
 
 /* struct stub_frame */
-#define SF_BEFORE 128 /* bytes of siginfo in front of it, which the kernel does not read */
-#define SF_REGISTERS 184
-#define SF_SP 432
-#define SF_VECTORS 464
-#define SF_REST 992
-#define SF_BYTES 1008
+#define SF_BEFORE 144 /* bytes in front of it, which the kernel does not read: siginfo, flags, link */
+#define SF_REGISTERS 168
+#define SF_SP 416
+#define SF_VECTORS 448
+#define SF_REST 976
+#define SF_BYTES 1008     /* with a record of 16 bytes and the end of the list; with more of them in front of these */
 #define SF_BYTES_MAX 4080 /* in a page; the kernel looks at 4096 from SF_VECTORS on */
 
 /* struct stub_area */
@@ -86,15 +86,14 @@ struct stub_data {
 };
 
 struct stub_frame {
-	/* struct ucontext of the kernel */
-	uint64_t flags, link;
+	/* struct ucontext of the kernel, without its flags and link */
 	uint64_t stack_address, stack_flags, stack_bytes;
 	uint64_t mask, more_mask[16];
 	/* struct sigcontext */
 	uint64_t fault;
 	uint64_t registers[31], sp, pc, pstate;
 	uint64_t padding;
-	/* struct fpsimd_context, struct sve_context if its registers are live, and the end of the list */
+	/* struct fpsimd_context, further records, and the end of the list */
 	uint32_t vectors_magic, vectors_bytes;
 	uint32_t status, control;
 	uint64_t vectors[64];

@@ -94,21 +94,9 @@ bool registers_hide_interruption(struct registers *regs, const struct blocked_ca
 	return true;
 }
 
-uint64_t registers_frame_least(void)
-{
-	return 0;
-}
-
-uint64_t registers_frame_usual(void)
-{
-	return 0;
-}
-
-bool registers_note(pid_t tid, const struct registers *regs, struct stub_data *data, struct stub_frame *frame,
-                    uint64_t *frame_bytes)
+void registers_note(pid_t tid, const struct registers *regs, struct stub_data *data, struct stub_frame *frame)
 {
 	(void)tid, (void)frame;
-	*frame_bytes = 0;
 	data->mxcsr = MXCSR_DEFAULT;
 	data->flags = regs->general.eflags;
 	data->rax_restart = data->rax_handler = regs->general.rax;
@@ -152,13 +140,6 @@ bool registers_note(pid_t tid, const struct registers *regs, struct stub_data *d
 	data->r13 = regs->general.r13;
 	data->r14 = regs->general.r14;
 	data->r15 = regs->general.r15;
-	return true;
-}
-
-bool registers_give_vectors_back(pid_t tid, const struct stub_frame *frame)
-{
-	(void)tid, (void)frame; /* the stub does */
-	return true;
 }
 
 bool registers_returns(const struct registers *regs)

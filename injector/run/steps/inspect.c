@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/stub_frame.h"
 #include "base/cleanup.h"
 #include "touch/patches/detours.h"
 #include "process/live_thread.h"
@@ -153,7 +154,7 @@ int inspect_check_threads(const struct session *s, struct err *e)
  */
 static int choose_cave(struct session *s, struct err *e)
 {
-	const uint64_t frames[] = { registers_frame_usual(), registers_frame_least() };
+	const uint64_t frames[] = { stub_frame_usual(), stub_frame_least() };
 	const struct session_view *v = &s->view;
 	struct stub_place *place = &s->view.cave;
 	int rc = -ENOSPC;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "run/steps/old_stub.h"
 
+#include "arch/stub_frame.h"
 #include "run/steps/inspect.h"
 #include "session/payload_place.h"
 
@@ -16,7 +17,7 @@ static struct stub_place place_of(const struct session *s, uint64_t cave)
 		return place;
 	const uint64_t frame = stub_data_frame(&data, &bytes);
 	const bool beside = frame >= cave + remote_cave_bytes() || (frame < cave && bytes <= cave - frame);
-	if (beside && bytes >= registers_frame_least() &&
+	if (beside && bytes >= stub_frame_least() &&
 	    cave_holds_frame(&v->modules, &s->memory, &v->maps, frame, bytes)) {
 		place.frame = frame;
 		place.frame_bytes = bytes;

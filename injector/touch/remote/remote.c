@@ -7,6 +7,7 @@
 #include <sys/ptrace.h>
 
 #include "arch/registers.h"
+#include "arch/stub_frame.h"
 
 #define ERRNO_MAX 4095 /* MAX_ERRNO of the kernel */
 
@@ -175,7 +176,8 @@ static int note_state(struct remote *r, struct err *e)
 	data.old_signals = r->saved_mask;
 	data.all_signals = r->blocked_mask = ~(faults() & ~r->saved_mask);
 	memset(&r->frame, 0, sizeof r->frame);
-	if (!registers_note(t->tid, &r->saved, &data, &r->frame, &r->frame_bytes))
+	registers_note(t->tid, &r->saved, &data, &r->frame);
+	if (!stub_frame_note(t->tid, &r->saved, &r->frame, &r->frame_bytes))
 		return err_sys(e, "thread %d: cannot read its vector registers", t->tid);
 	if (r->frame_bytes > r->cave.frame_bytes)
 		return err_set(e, EBUSY,
@@ -190,7 +192,7 @@ static int note_state(struct remote *r, struct err *e)
 /* Only the kernel can give all of them back, when it reads the frame. */
 static bool is_back_by_frame(const struct remote *r)
 {
-	return r->frame_bytes > registers_frame_least();
+	return r->frame_bytes > stub_frame_least();
 }
 
 /* From the last checkpoint to the entry of the call that returns by the frame. */
@@ -215,7 +217,7 @@ static int set_all(struct remote *r, struct err *e)
 {
 	struct tracee *t = r->tracee;
 
-	if (!registers_give_vectors_back(t->tid, &r->frame))
+	if (!stub_frame_give_vectors_back(t->tid, &r->frame))
 		return err_sys(e, "thread %d: cannot set its vector registers", t->tid);
 	int rc = tracee_set_signal_mask(t, r->saved_mask, e);
 	const struct registers on = registers_go_on(&r->saved, r->interrupted);
