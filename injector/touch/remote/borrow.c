@@ -164,6 +164,7 @@ static int try_stop(const struct borrower *b, const struct thread_info *thread, 
 		return rc;
 	rc = tracee_interrupt(t, clock_monotonic_ns() + stop_ns, &stop, e);
 	rc = rc ?: safe_point_check(b->points, t, e);
+	rc = rc ?: remote_check_place(b->memory, &b->cave, e);
 	/* Not before: a refusal leaves the padding as it was. */
 	bool written = rc == 0;
 	rc = rc ?: remote_prepare(r, b->memory, b->writer, &b->cave, area, b->extra_bytes, e);

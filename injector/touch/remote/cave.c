@@ -4,9 +4,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "elf/scope.h"
+
 #define PAGE 4096u
 #define CAVE_ALIGN 16u
 #define RANKS 5u
+#define RANK_OTHERS 3u
 
 static uint64_t aligned(uint64_t address)
 {
@@ -43,7 +46,19 @@ static bool is_page_of(const struct elf_module *module, const struct maps *maps,
 	       (map->prot & rights) == rights && !(map->prot & none);
 }
 
-/* Behind a segment that is not writable, where no further one starts in its last page. */
+/* Has any segment bytes there? Addresses of segments need not be those of pages: one may begin or end anywhere. */
+static bool is_used(const struct elf_module *module, uint64_t start, uint64_t end)
+{
+	for (size_t i = 0; i < module->phdr_count; i++) {
+		const Elf64_Phdr *p = &module->phdrs[i];
+		const uint64_t from = module->bias + p->p_vaddr;
+		if (p->p_type == PT_LOAD && from < end && from + p->p_memsz > start)
+			return true;
+	}
+	return false;
+}
+
+/* Behind a segment that is not writable, where no further one has bytes in its last page. */
 static bool behind(struct cave *cave, const struct elf_module *module, const Elf64_Phdr *p)
 {
 	/* Memory after p_filesz would belong to the segment if p_memsz were larger. */
@@ -51,7 +66,7 @@ static bool behind(struct cave *cave, const struct elf_module *module, const Elf
 		return false;
 	const uint64_t end = module->bias + p->p_vaddr + p->p_memsz, address = aligned(end);
 	const uint64_t page_end = (end + PAGE - 1) & ~(uint64_t)(PAGE - 1);
-	if (address >= page_end || elf_module_holds(module, page_end - 1, 1, 0))
+	if (address >= page_end || is_used(module, end, page_end))
 		return false;
 	*cave = (struct cave){ address, page_end - address, module };
 	return true;
@@ -64,8 +79,7 @@ static bool in_front(struct cave *cave, const struct elf_module *module, const E
 	const uint64_t end = start & ~(uint64_t)(CAVE_ALIGN - 1);
 
 	if (p->p_type != PT_LOAD || !(p->p_flags & PF_W) || end == page || module->relro_start / PAGE > page / PAGE ||
-	    module->relro_end / PAGE <= page / PAGE || elf_module_holds(module, page, 1, 0) ||
-	    elf_module_holds(module, end - 1, 1, 0))
+	    module->relro_end / PAGE <= page / PAGE || is_used(module, page, start))
 		return false;
 	*cave = (struct cave){ page, end - page, module };
 	return true;
@@ -122,6 +136,14 @@ static bool frame_cave(struct cave *cave, const struct elf_module *module, const
 	       is_page_of(module, maps, cave->address & ~(uint64_t)(PAGE - 1), PROT_READ, PROT_WRITE);
 }
 
+/* What is looked for a place in. */
+struct search {
+	const struct modules *m;
+	const struct target_memory *tm;
+	const struct maps *maps;
+	struct scope *scope; /* NULL: not needed yet */
+};
+
 /* Modules that stay come first; the largest padding among equals does not matter. */
 static unsigned rank(const struct elf_module *m)
 {
@@ -131,7 +153,17 @@ static unsigned rank(const struct elf_module *m)
 		return 0;
 	if (!strcmp(m->soname, "libc.so.6"))
 		return 1;
-	return m->is_main ? 2 : 3;
+	return m->is_main ? 2 : RANK_OTHERS;
+}
+
+/* May the program's loader not unload it, while a place in it is used or between choosing it and writing there? */
+static bool stays(struct search *s, const struct elf_module *module)
+{
+	if (rank(module) != RANK_OTHERS)
+		return true;
+	if (!s->scope)
+		s->scope = scope_new(s->m, s->tm->budget);
+	return s->scope && scope_stays(s->scope, module);
 }
 
 /* Without the bytes of the stub, which may be in the cave. */
@@ -144,17 +176,17 @@ static void leave_out(struct cave *cave, uint64_t stub, uint64_t stub_bytes)
 	cave->bytes = end - cave->address;
 }
 
-static bool find_frame_in(struct stub_place *place, const struct elf_module *module, const struct target_memory *tm,
-                          const struct maps *maps, uint64_t bytes, uint64_t frame_bytes)
+static bool find_frame_in(struct stub_place *place, struct search *s, const struct elf_module *module, uint64_t bytes,
+                          uint64_t frame_bytes)
 {
 	for (size_t i = 0; i < 2 * module->phdr_count; i++) {
 		struct cave c;
 		bool front;
 
-		if (!frame_cave(&c, module, tm, maps, i, &front))
+		if (!frame_cave(&c, module, s->tm, s->maps, i, &front))
 			continue;
 		leave_out(&c, place->code, bytes);
-		if (!keep_zeros(tm, &c, front) || c.bytes < frame_bytes)
+		if (!keep_zeros(s->tm, &c, front) || c.bytes < frame_bytes || !stays(s, module))
 			continue;
 		place->frame = c.address;
 		place->frame_bytes = frame_bytes;
@@ -163,32 +195,42 @@ static bool find_frame_in(struct stub_place *place, const struct elf_module *mod
 	return false;
 }
 
-int cave_find_frame(struct stub_place *place, const struct modules *m, const struct target_memory *tm,
-                    const struct maps *maps, uint64_t bytes, uint64_t frame_bytes, struct err *e)
+static int find_frame(struct stub_place *place, struct search *s, uint64_t bytes, uint64_t frame_bytes, struct err *e)
 {
-	/* The vdso before modules that might go. */
-	static const uint8_t ranks[RANKS] = { 0, 1, 2, 4, 3 };
+	/* The vdso before modules that are known to stay by their names only. */
+	static const uint8_t ranks[RANKS] = { 0, 1, 2, 4, RANK_OTHERS };
+	const struct modules *m = s->m;
 
 	for (unsigned k = 0; k < RANKS && frame_bytes; k++)
 		for (size_t i = 0; i < m->count; i++)
 			if (m->list[i].namespace_id == 0 && rank(&m->list[i]) == ranks[k] &&
-			    find_frame_in(place, &m->list[i], tm, maps, bytes, frame_bytes))
+			    find_frame_in(place, s, &m->list[i], bytes, frame_bytes))
 				return 0;
-	return frame_bytes ? err_set(e, ENOSPC, "no module has %lu unused bytes for a signal frame",
+	return frame_bytes ? err_set(e, ENOSPC, "no module that stays has %lu unused bytes for a signal frame",
 	                             (unsigned long)frame_bytes)
 	                   : 0;
 }
 
-static bool find_code(struct cave *cave, const struct modules *m, const struct target_memory *tm,
-                      const struct maps *maps, uint64_t bytes)
+int cave_find_frame(struct stub_place *place, const struct modules *m, const struct target_memory *tm,
+                    const struct maps *maps, uint64_t bytes, uint64_t frame_bytes, struct err *e)
+{
+	struct search s = { m, tm, maps, NULL };
+
+	int rc = find_frame(place, &s, bytes, frame_bytes, e);
+	scope_free(s.scope);
+	return rc;
+}
+
+static bool find_code(struct cave *cave, struct search *s, uint64_t bytes)
 {
 	for (unsigned wanted = 0; wanted < RANKS; wanted++) {
-		for (size_t i = 0; i < m->count; i++) {
-			const struct elf_module *module = &m->list[i];
+		for (size_t i = 0; i < s->m->count; i++) {
+			const struct elf_module *module = &s->m->list[i];
 			struct cave c;
 
 			if (module->namespace_id != 0 || rank(module) != wanted ||
-			    !cave_of_module(&c, module, tm, maps) || !keep_zeros(tm, &c, false) || c.bytes < bytes)
+			    !cave_of_module(&c, module, s->tm, s->maps) || !keep_zeros(s->tm, &c, false) ||
+			    c.bytes < bytes || !stays(s, module))
 				continue;
 			*cave = c;
 			return true;
@@ -197,23 +239,33 @@ static bool find_code(struct cave *cave, const struct modules *m, const struct t
 	return false;
 }
 
-int cave_find(struct stub_place *place, const struct modules *m, const struct target_memory *tm,
-              const struct maps *maps, uint64_t bytes, uint64_t frame_bytes, struct err *e)
+static int find(struct stub_place *place, struct search *s, uint64_t bytes, uint64_t frame_bytes, struct err *e)
 {
 	struct stub_place found = { 0 };
 	struct cave cave;
 
-	if (find_code(&cave, m, tm, maps, frame_bytes ? aligned(bytes) + frame_bytes : bytes)) {
+	if (find_code(&cave, s, frame_bytes ? aligned(bytes) + frame_bytes : bytes)) {
 		*place = (struct stub_place){ cave.address, frame_bytes ? aligned(cave.address + bytes) : 0,
 			                      frame_bytes };
 		return 0;
 	}
-	if (!find_code(&cave, m, tm, maps, bytes))
-		return err_set(e, ENOSPC, "no module has %lu unused bytes behind its code", (unsigned long)bytes);
+	if (!find_code(&cave, s, bytes))
+		return err_set(e, ENOSPC, "no module that stays has %lu unused bytes behind its code",
+		               (unsigned long)bytes);
 	found.code = cave.address;
-	int rc = cave_find_frame(&found, m, tm, maps, bytes, frame_bytes, e);
+	int rc = find_frame(&found, s, bytes, frame_bytes, e);
 	if (rc == 0)
 		*place = found;
+	return rc;
+}
+
+int cave_find(struct stub_place *place, const struct modules *m, const struct target_memory *tm,
+              const struct maps *maps, uint64_t bytes, uint64_t frame_bytes, struct err *e)
+{
+	struct search s = { m, tm, maps, NULL };
+
+	int rc = find(place, &s, bytes, frame_bytes, e);
+	scope_free(s.scope);
 	return rc;
 }
 

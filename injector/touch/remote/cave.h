@@ -2,8 +2,9 @@
 /*
  * A cave: unused bytes after the end of an executable segment, in its last page, where a stub can be without mapping
  * anything. The bytes are zero in memory now; behind them may be others, by which a program waits at its entry
- * (start_image.h). Modules that stay for the life of the process (the loader, the C library, the program) come first.
- * The vdso comes last: a static program is one module, whose last page of code may be full.
+ * (start_image.h). It is in a module that stays for the life of the process, since others may be gone, and something
+ * else mapped there, when it is written or used: the loader, the C library, the program, then what the loader does not
+ * unload (scope_stays()). The vdso comes last: a static program is one module, whose last page of code may be full.
  *
  * What the stub has the kernel read (struct stub_frame, arch/stub.h) is behind it where there is room. Else it is in
  * any unused bytes of a private mapping of a file that is not writable: behind code or data that is only read, or, as
@@ -30,7 +31,7 @@ struct stub_place {
 
 /*
  * The best cave of at least bytes, with a place for a frame of so many: -ENOSPC if there is none. Other modules of the
- * base namespace are taken only after those three.
+ * base namespace are taken only after those three, if they stay.
  */
 int cave_find(struct stub_place *place, const struct modules *m, const struct target_memory *tm,
               const struct maps *maps, uint64_t bytes, uint64_t frame_bytes, struct err *e) WARN_UNUSED;

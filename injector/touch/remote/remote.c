@@ -441,6 +441,29 @@ int remote_erase(const struct target_writer *writer, const struct stub_place *ca
 	return rc;
 }
 
+static int check_zeros(const struct target_memory *memory, uint64_t at, uint64_t bytes, struct err *e)
+{
+	unsigned char now[4096];
+
+	if (bytes > sizeof now)
+		return err_set(e, EINVAL, "a place of %llu bytes", (unsigned long long)bytes);
+	int rc = target_read(memory, at, now, bytes, e);
+	for (uint64_t i = 0; rc == 0 && i < bytes; i++)
+		if (now[i])
+			rc = err_set(e, EADDRINUSE,
+			             "the unused bytes at 0x%llx are not zero any more; nothing was changed",
+			             (unsigned long long)at);
+	return rc;
+}
+
+int remote_check_place(const struct target_memory *memory, const struct stub_place *place, struct err *e)
+{
+	if (remote_is_stub(memory, place->code))
+		return 0;
+	int rc = check_zeros(memory, place->code, remote_cave_bytes(), e);
+	return rc < 0 || !place->frame ? rc : check_zeros(memory, place->frame, place->frame_bytes, e);
+}
+
 bool remote_is_stub(const struct target_memory *memory, uint64_t cave)
 {
 	unsigned char code[1024];

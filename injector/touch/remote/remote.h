@@ -75,6 +75,9 @@ uint64_t remote_cave_bytes(void);
 /* Address of struct stub_data of a stub in the cave. */
 uint64_t remote_cave_data(uint64_t cave);
 
+/* Are the bytes there those that were found, zeros or the stub of an earlier memattach? -EADDRINUSE: others write them,
+ * too. */
+int remote_check_place(const struct target_memory *memory, const struct stub_place *place, struct err *e) WARN_UNUSED;
 /* Writes the stub's code into the cave. The thread must be seized (writing to code needs a tracer on hardened kernels).
  */
 int remote_prepare(struct remote *r, const struct target_memory *memory, const struct target_writer *writer,
