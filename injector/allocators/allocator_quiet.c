@@ -20,15 +20,21 @@
 
 #define HEAD_BYTES (2 * INSTRUCTION_MAX)
 
+/* How many of these bytes are code of the module: up to the end of that. */
+static size_t code_bytes(const struct module_view *v, uint64_t address, size_t bytes)
+{
+	while (bytes && !elf_module_holds(v->file.module, address, bytes, PF_X))
+		bytes--;
+	return bytes;
+}
+
 /* The first instruction that does something; false: it cannot be read. */
 static bool first_instruction(const struct finder *f, const struct module_view *v, uint64_t address,
                               struct instruction *in)
 {
 	uint8_t code[HEAD_BYTES];
-	size_t bytes = sizeof code; /* or up to the end of the code */
+	const size_t bytes = code_bytes(v, address, sizeof code);
 
-	while (bytes && !elf_module_holds(v->file.module, address, bytes, PF_X))
-		bytes--;
 	if (target_read(&f->memory, address, code, bytes, ERR_IGNORED) < 0 ||
 	    !instruction_read(in, code, bytes, address))
 		return false;
@@ -70,13 +76,14 @@ static bool makes_blocks_of_malloc(struct finder *f, const struct module_view *v
 /* Is nothing known that would make malloc run the program's new_handler? */
 static bool malloc_is_quiet(const struct finder *f, const struct module_view *v)
 {
-	uint8_t code[RETURNS_ADDRESS_BYTES];
+	uint8_t code[RETURNS_ADDRESS_BYTES] = { 0 };
 	uint64_t place;
 	uint32_t mode;
 
-	if (!f->asks_mode || !elf_module_holds(v->file.module, f->asks_mode, sizeof code, PF_X))
-		return true;
-	return target_read(&f->memory, f->asks_mode, code, sizeof code, ERR_IGNORED) == 0 &&
+	const size_t bytes = f->asks_mode ? code_bytes(v, f->asks_mode, sizeof code) : 0;
+	if (!bytes)
+		return true; /* the function is in no module, or another one */
+	return target_read(&f->memory, f->asks_mode, code, bytes, ERR_IGNORED) == 0 &&
 	       code_returns_number(code, f->asks_mode, &place) &&
 	       target_read(&f->memory, place, &mode, sizeof mode, ERR_IGNORED) == 0 && mode == 0;
 }

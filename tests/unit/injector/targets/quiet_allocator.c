@@ -79,10 +79,10 @@ FUNCTION(void *, tc_new_aligned, size_t size, size_t alignment)
 
 void *_ZnwmSt11align_val_t(size_t size, size_t alignment) __attribute__((alias("tc_new_aligned")));
 
-/* What malloc does without memory. */
+/* What malloc does without memory; the function is the last one of the code. */
 static volatile int new_mode = NEW_MODE;
 
-FUNCTION(int, tc_query_new_mode, void)
+__attribute__((section("code_at_the_end"))) FUNCTION(int, tc_query_new_mode, void)
 {
 	return new_mode;
 }
