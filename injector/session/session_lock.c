@@ -23,6 +23,7 @@
 #define FIRST_PID_NAMESPACE "pid:[4026531836]"
 #define TRIES 20u
 #define ENDING_NS 10000000000ull /* for a holder that has been killed, on a machine that is busy */
+#define HEIR_NS 3000000000ull    /* for a process of one that has ended */
 #define PAUSE_NS 5000000
 #define FILE_TEXT 64
 
@@ -171,17 +172,27 @@ static pid_t search_holder(const struct target *t, const struct kind *kind, cons
 	return found;
 }
 
+/* Who has taken the lock, of those that /proc/locks shows. *is_locked: there is one. */
+static pid_t taker_of(const struct kind *kind, const char *file, bool *is_locked)
+{
+	char line[256];
+	pid_t taker = 0;
+
+	*is_locked = false;
+	AUTO_FCLOSE FILE *f = file[0] ? fopen("/proc/locks", "re") : NULL;
+	while (f && !*is_locked && fgets(line, sizeof line, f))
+		*is_locked = line_has_lock(line, kind, file, &taker);
+	return taker;
+}
+
 /* Who has the lock at a file; 0: nobody who can be seen from here. */
 static pid_t holder_at(const struct target *t, const struct kind *kind, int fd)
 {
-	char file[FILE_TEXT], line[256];
-	pid_t taker = 0;
-	bool seen, is_locked = false;
+	char file[FILE_TEXT];
+	bool seen, is_locked;
 
 	file_text(fd, file);
-	AUTO_FCLOSE FILE *f = file[0] ? fopen("/proc/locks", "re") : NULL;
-	while (f && !is_locked && fgets(line, sizeof line, f))
-		is_locked = line_has_lock(line, kind, file, &taker);
+	const pid_t taker = taker_of(kind, file, &is_locked);
 	if (!is_locked)
 		return 0;
 	if (taker > 0 && (has_lock(taker, kind, file, &seen) || (!seen && kill(taker, 0) < 0 && errno == EPERM)))
@@ -224,6 +235,21 @@ static bool is_killed(pid_t pid)
 
 	proc_status_copy(pid, "SigPnd", pending, sizeof pending);
 	return strtoull(pending, NULL, 16) >> (SIGKILL - 1) & 1;
+}
+
+/* Is it a process of a memattach that has ended, which has the lock because it was started with all descriptors? It is
+ * about to close them or to end: the files of a session are made by such ones. */
+static bool is_heir(const struct target *t, pid_t holder)
+{
+	bool is_locked = false;
+	char file[FILE_TEXT];
+	pid_t taker = 0;
+
+	for (unsigned i = 0; i < TARGET_LOCKS && !is_locked; i++) {
+		file_text(t->lock_fd[i], file);
+		taker = taker_of(&locked, file, &is_locked);
+	}
+	return is_locked && taker != holder && is_memattach(holder);
 }
 
 bool session_lock_is_ending(pid_t pid)
@@ -367,6 +393,11 @@ static int try_places(const struct target *t, pid_t *holder)
 	return rc;
 }
 
+static bool soon_ends(const struct target *t, pid_t holder, uint64_t waited_ns)
+{
+	return (session_lock_is_ending(holder) && waited_ns < ENDING_NS) || (is_heir(t, holder) && waited_ns < HEIR_NS);
+}
+
 int session_lock_take(struct target *t, pid_t *holder, struct err *e)
 {
 	*holder = 0;
@@ -374,11 +405,11 @@ int session_lock_take(struct target *t, pid_t *holder, struct err *e)
 	if (rc < 0)
 		return rc;
 	/* A holder that nobody sees may have ended between the two looks; one that is killed takes a moment to end. */
-	const uint64_t until_ns = clock_monotonic_ns() + ENDING_NS;
+	const uint64_t since_ns = clock_monotonic_ns();
 	unsigned unseen = 0; /* so many looks since one was seen */
 	while ((rc = try_places(t, holder)) == -EBUSY) {
 		unseen = *holder ? 0 : unseen + 1;
-		if (*holder ? !session_lock_is_ending(*holder) || clock_monotonic_ns() >= until_ns : unseen == TRIES)
+		if (*holder ? !soon_ends(t, *holder, clock_monotonic_ns() - since_ns) : unseen == TRIES)
 			break;
 		clock_pause(PAUSE_NS);
 		*holder = 0;

@@ -24,7 +24,8 @@
 
 /*
  * The lock lasts until target_close or the death of this process. -EBUSY: somebody has it; e says who and what to do,
- * *holder is the process, 0 if it cannot be seen from here.
+ * *holder is the process, 0 if it cannot be seen from here. It waits for some seconds for who has been killed, and for
+ * processes of a memattach that has ended (one that writes the dump, say), which have its descriptors.
  */
 int session_lock_take(struct target *t, pid_t *holder, struct err *e) WARN_UNUSED;
 /* Before that: nothing of the target is needed any more. */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Refusals: exit 1, one precise reason, and the process as before. --doctor gives the same verdict without touching it."""
 import contextlib
+import fcntl
 import os
 import re
 import resource
@@ -463,6 +464,21 @@ def killed_one_ends_late(context):
     victim.finish()
     session.process.wait(PATIENCE)
     os.rmdir(group)
+
+
+@case()
+def process_of_a_dead_one_ends_soon(context):
+    """One that writes the dump, say, outlives the memattach that made it, and has its lock: who comes next waits for that, but not for long."""
+    victim = Victim(context, "alloc_loop", "calm")
+    left = shutil.copy(context.program("sleep"), context.path("memattach-left"))
+    for seconds, code in (("1.5", 0), ("60", 1)):
+        with open(f"/proc/{victim.pid}/environ", encoding="latin-1") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            process = context.start([left, seconds], pass_fds=(file.fileno(),))
+        result = run_memattach(context, "-p", victim.pid, "-d", "100ms", "-o", context.unique("next", ".dump"))
+        assert result.returncode == code and code == (f"already by memattach, PID {process.pid}" in result.stderr), result
+    process.kill()
+    victim.finish()
 
 
 @case()
