@@ -50,6 +50,8 @@ int whole_io_text(const char *path, char *buffer, size_t size)
 		return -errno;
 	while (used < size - 1) {
 		ssize_t n = read(fd, buffer + used, size - 1 - used);
+		if (n < 0 && errno == EINTR)
+			continue;
 		if (n < 0)
 			return -errno;
 		if (n == 0)

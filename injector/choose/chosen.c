@@ -253,7 +253,10 @@ int chosen_look(struct chosen *chosen, pid_t pid, struct err *e)
 	if (rc < 0)
 		return rc;
 	/* Only what has an address space: no kernel threads, no zombies. */
-	if (proc_status_read(status, pid, 0) < 0 || !proc_status_field(status, "VmSize"))
+	rc = proc_status_read(status, pid, 0);
+	if (rc < 0)
+		return proc_stat_unread(rc, pid, e);
+	if (!proc_status_field(status, "VmSize"))
 		return err_set(e, ESRCH, "process %d has ended", pid);
 	fill_in(&c, status);
 	*chosen = c;

@@ -24,13 +24,36 @@ int proc_stat_field(const char *text, unsigned field, char *value, size_t size)
 	return 0;
 }
 
+bool proc_stat_has_gone(int rc)
+{
+	return rc == -ENOENT || rc == -ESRCH;
+}
+
+int proc_stat_unread(int rc, pid_t pid, struct err *e)
+{
+	return proc_stat_has_gone(rc) ? err_set(e, ESRCH, "there is no process %d", pid)
+	                              : err_set(e, -rc, "process %d cannot be looked at: %s", pid, strerror(-rc));
+}
+
+/* A file that was read has the field, or was read as the process ended. */
+static int read_field(const char *path, unsigned field, char *value, size_t size)
+{
+	char text[1024];
+
+	int rc = whole_io_text(path, text, sizeof text);
+	if (rc == 0)
+		rc = proc_stat_field(text, field, value, size) < 0 ? -ESRCH : 0;
+	return proc_stat_has_gone(rc) ? -ESRCH : rc;
+}
+
 int proc_stat_number(pid_t pid, unsigned field, uint64_t *value, struct err *e)
 {
-	char path[40], text[1024], number[32];
+	char path[40], number[32];
 
 	snprintf(path, sizeof path, "/proc/%d/stat", pid);
-	if (whole_io_text(path, text, sizeof text) < 0 || proc_stat_field(text, field, number, sizeof number) < 0)
-		return err_set(e, ESRCH, "there is no process %d", pid);
+	int rc = read_field(path, field, number, sizeof number);
+	if (rc < 0)
+		return proc_stat_unread(rc, pid, e);
 	*value = strtoull(number, NULL, 10);
 	return 0;
 }
@@ -49,10 +72,10 @@ uint64_t proc_stat_cpu_ns(pid_t pid)
 	return ticks * (1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
-bool proc_stat_text(pid_t pid, pid_t tid, unsigned field, char *value, size_t size)
+int proc_stat_text(pid_t pid, pid_t tid, unsigned field, char *value, size_t size)
 {
-	char path[64], text[1024];
+	char path[64];
 
 	snprintf(path, sizeof path, "/proc/%d/task/%d/stat", pid, tid);
-	return whole_io_text(path, text, sizeof text) == 0 && proc_stat_field(text, field, value, size) == 0;
+	return read_field(path, field, value, size);
 }

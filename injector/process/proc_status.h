@@ -7,7 +7,7 @@
 
 #define STATUS_BYTES 4096 /* what is longer is cut */
 
-/* tid 0: of the process. 0 or -errno: it has ended. */
+/* tid 0: of the process. 0 or -errno; -ENOENT, -ESRCH: it has ended. */
 int proc_status_read(char text[STATUS_BYTES], pid_t pid, pid_t tid);
 /* What is after "name:" and white space, up to the end of the text; NULL: there is no such field. */
 const char *proc_status_field(const char *text, const char *name);

@@ -28,18 +28,20 @@
 #define IMAGE_LOOKS 5u         /* a millisecond apart */
 #define TABLES_MOST (4u << 20) /* bytes of page tables that the kernel is asked to go through at once */
 
-/* Where threads make the next and end, a look at one after the other may find each of them ended. 0: none lives. */
-static pid_t any_live_thread(const struct target *t)
+/* Where threads make the next and end, a look at one after the other may find each of them ended. *tid 0: none lives.
+ * -errno: nothing could be seen of them. */
+static int any_live_thread(const struct target *t, pid_t *tid)
 {
-	struct pollfd end = { .fd = t->pidfd, .events = POLLIN };
+	int rc = 0;
 
+	*tid = 0;
 	for (unsigned i = 0; i < LOOKS_MAX; i++) {
-		pid_t tid = task_alive(t->pid);
-		if (tid || t->pidfd < 0 || poll(&end, 1, 0) > 0)
-			return tid;
+		rc = task_find_alive(t->pid, tid);
+		if (*tid || t->pidfd < 0 || target_has_ended(t))
+			return *tid || t->pidfd >= 0 ? 0 : rc;
 		clock_pause(1000000);
 	}
-	return 0;
+	return rc;
 }
 
 static void comm_of(pid_t pid, char *comm, size_t size)
@@ -52,14 +54,26 @@ static void comm_of(pid_t pid, char *comm, size_t size)
 	comm[strcspn(comm, "\n")] = '\0';
 }
 
+/* A file of a thread; 0, or the error of who looks at a live one. */
+static int read_of_thread(const char *path, char *text, size_t size, struct err *e)
+{
+	const int rc = whole_io_text(path, text, size);
+
+	if (proc_stat_has_gone(rc))
+		return err_set(e, ESRCH, "the thread of %s has ended", path);
+	return rc < 0 ? err_set(e, -rc, "cannot read %s: %s", path, strerror(-rc)) : 0;
+}
+
 static int read_image(const char *directory, void *context, struct err *e)
 {
 	uint64_t *image = context;
 	char path[80], text[1024], number[32];
 
 	snprintf(path, sizeof path, "%s/stat", directory);
-	if (whole_io_text(path, text, sizeof text) < 0 || proc_stat_field(text, 23, number, sizeof number) < 0 ||
-	    strcmp(number, "0") == 0)
+	int rc = read_of_thread(path, text, sizeof text, e);
+	if (rc < 0)
+		return rc;
+	if (proc_stat_field(text, 23, number, sizeof number) < 0 || strcmp(number, "0") == 0)
 		return err_set(e, ESRCH, "the thread of %s has ended", path);
 	if (proc_stat_field(text, 26, number, sizeof number) == 0)
 		image[0] = strtoull(number, NULL, 10);
@@ -156,18 +170,23 @@ static int examine(struct target *t, struct err *e)
 {
 	char path[40], status[STATUS_BYTES], state[32], stat_text[1024];
 
-	if (proc_status_read(status, t->pid, 0) < 0)
-		return err_set(e, ESRCH, "there is no process %d", t->pid);
+	int rc = proc_status_read(status, t->pid, 0);
+	if (rc < 0)
+		return proc_stat_unread(rc, t->pid, e);
 	pid_t group = (pid_t)proc_status_number(status, "Tgid", 10, 0);
 	if (group > 0 && group != t->pid)
 		return err_set(e, EINVAL, "%d is a thread of process %d; use -p %d", t->pid, group, group);
 	snprintf(path, sizeof path, "/proc/%d/stat", t->pid);
-	if (whole_io_text(path, stat_text, sizeof stat_text) < 0 ||
-	    proc_stat_field(stat_text, 3, state, sizeof state) < 0)
-		return err_set(e, ESRCH, "there is no process %d", t->pid);
+	rc = whole_io_text(path, stat_text, sizeof stat_text);
+	if (rc == 0)
+		rc = proc_stat_field(stat_text, 3, state, sizeof state) < 0 ? -ESRCH : 0;
+	if (rc < 0)
+		return proc_stat_unread(rc, t->pid, e);
 	t->tid = t->pid;
 	if (state[0] == 'Z' || state[0] == 'X') {
-		t->tid = any_live_thread(t);
+		rc = any_live_thread(t, &t->tid);
+		if (rc < 0)
+			return proc_stat_unread(rc, t->pid, e);
 		if (!t->tid)
 			return err_set(e, ESRCH, "%s is a zombie: it has ended and waits for its parent (PID %d)",
 			               t->comm, (pid_t)proc_status_number(status, "PPid", 10, 0));
@@ -183,8 +202,9 @@ pid_t target_tracer(pid_t pid, pid_t tid, char name[TRACER_NAME])
 {
 	char status[STATUS_BYTES];
 
-	if (proc_status_read(status, pid, tid) < 0)
-		return -1;
+	int rc = proc_status_read(status, pid, tid);
+	if (rc < 0)
+		return proc_stat_has_gone(rc) ? -ESRCH : rc;
 	pid_t tracer = (pid_t)proc_status_number(status, "TracerPid", 10, 0);
 	if (tracer > 0)
 		comm_of(tracer, name, TRACER_NAME);
@@ -197,7 +217,7 @@ int target_check_tracer(const struct target *t, struct err *e)
 	pid_t tracer = target_tracer(t->pid, 0, name);
 
 	if (tracer < 0)
-		return err_set(e, ESRCH, "there is no process %d", t->pid);
+		return proc_stat_unread(tracer, t->pid, e);
 	if (tracer == 0)
 		return 0;
 	return err_set(e, EBUSY, "it is already traced by PID %d (%s); end that tracer first", tracer, name);
@@ -273,9 +293,15 @@ void target_close(struct target *t)
 bool target_alive(const struct target *t)
 {
 	uint64_t start = 0;
+	pid_t tid = 0;
 
-	return proc_stat_number(t->pid, 22, &start, ERR_IGNORED) == 0 && start == t->start_ticks &&
-	       any_live_thread(t) != 0;
+	int rc = proc_stat_number(t->pid, 22, &start, ERR_IGNORED);
+	if (rc == 0 && start != t->start_ticks)
+		return false;
+	rc = rc ?: any_live_thread(t, &tid);
+	if (rc < 0 && rc != -ESRCH)
+		return t->pidfd < 0 || !target_has_ended(t);
+	return rc == 0 && tid;
 }
 
 bool target_same_program(const struct target *t)
@@ -331,9 +357,10 @@ static int read_memory_use(const char *directory, void *context, struct err *e)
 	char path[80], status[STATUS_BYTES];
 
 	snprintf(path, sizeof path, "%s/status", directory);
-	if (whole_io_text(path, status, sizeof status) < 0 || !memory_of_status(status, context))
+	int rc = read_of_thread(path, status, sizeof status, e);
+	if (rc == 0 && !memory_of_status(status, context))
 		return err_set(e, ESRCH, "the thread of %s has ended", path);
-	return 0;
+	return rc;
 }
 
 int target_memory_use(const struct target *t, struct memory_use *use, struct err *e)
@@ -400,7 +427,7 @@ static bool has_flag(pid_t pid, pid_t tid, uint64_t wanted)
 {
 	char flags[32];
 
-	return proc_stat_text(pid, tid, 9, flags, sizeof flags) && (strtoull(flags, NULL, 10) & wanted);
+	return proc_stat_text(pid, tid, 9, flags, sizeof flags) == 0 && (strtoull(flags, NULL, 10) & wanted);
 }
 
 int target_tids(const struct target *t, pid_t **list, size_t *count, struct err *e)
@@ -413,7 +440,8 @@ int target_tids(const struct target *t, pid_t **list, size_t *count, struct err 
 	snprintf(path, sizeof path, "/proc/%d/task", t->pid);
 	DIR *dir = opendir(path);
 	if (!dir)
-		return err_set(e, ESRCH, "the process has ended");
+		return proc_stat_has_gone(-errno) ? err_set(e, ESRCH, "the process has ended")
+		                                  : err_sys(e, "cannot list the threads of process %d", t->pid);
 	for (struct dirent *entry; (entry = readdir(dir));) {
 		pid_t tid = (pid_t)atoi(entry->d_name);
 		if (tid <= 0 || has_flag(t->pid, tid, worker))

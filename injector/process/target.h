@@ -39,14 +39,15 @@ int target_open(struct target *t, pid_t pid, struct err *e) WARN_UNUSED;
  */
 int target_reopen(struct target *t, struct err *e) WARN_UNUSED;
 #define TRACER_NAME 32
-/* Who traces this thread, tid 0: the process, and the comm of that; 0: nobody. -1: there is no such thread. */
+/* Who traces this thread, tid 0: the process, and the comm of that; 0: nobody. -ESRCH: there is no such thread; -errno.
+ */
 pid_t target_tracer(pid_t pid, pid_t tid, char name[TRACER_NAME]);
 /* -EBUSY: it is traced by somebody, who is named. */
 int target_check_tracer(const struct target *t, struct err *e) WARN_UNUSED;
 void target_close(struct target *t);
 /* What its pidfd tells: the process is gone, or a zombie. */
 bool target_has_ended(const struct target *t);
-/* The same process, alive (not a zombie). */
+/* The same process, alive (not a zombie), as far as can be seen: where it cannot be looked at its pidfd tells. */
 bool target_alive(const struct target *t);
 /* Still the program that it was: false after execve. */
 bool target_same_program(const struct target *t);

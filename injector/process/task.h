@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/err.h"
+
 /* Neither ended nor exiting, which takes the memory away first. */
 bool task_has_memory(pid_t pid, pid_t tid);
 /* The number that the thread has for the target, which may live in a pid namespace of its own; tid if it is not known.
@@ -16,3 +18,5 @@ pid_t task_inner_tid(pid_t pid, pid_t tid);
 bool task_has_inner(pid_t pid, const int32_t *numbers, size_t count);
 /* The first thread that has memory: the main one unless it has ended. 0: none was found. */
 pid_t task_alive(pid_t pid);
+/* The same, *tid 0 where none has memory. -errno: nothing could be seen of them. */
+int task_find_alive(pid_t pid, pid_t *tid) WARN_UNUSED;

@@ -41,12 +41,15 @@ int64_t thread_ran_ns(pid_t pid, pid_t tid)
 	return whole_io_text(path, text, sizeof text) == 0 && sscanf(text, "%lld", &ns) == 1 ? ns : 0;
 }
 
-/* '?': there is no such thread. */
+/* '?': there is no such thread. ' ': it is not known, which is none that a thread has that has ended. */
 static char thread_state(pid_t pid, pid_t tid)
 {
 	char state[32];
 
-	return proc_stat_text(pid, tid, 3, state, sizeof state) ? state[0] : '?';
+	const int rc = proc_stat_text(pid, tid, 3, state, sizeof state);
+	if (rc < 0)
+		return rc == -ESRCH ? '?' : ' ';
+	return state[0];
 }
 
 bool thread_state_has_ended(char state)
@@ -63,7 +66,7 @@ uint64_t thread_birth_ticks(pid_t pid, pid_t tid)
 {
 	char ticks[32];
 
-	return proc_stat_text(pid, tid, 22, ticks, sizeof ticks) ? strtoull(ticks, NULL, 10) : UINT64_MAX;
+	return proc_stat_text(pid, tid, 22, ticks, sizeof ticks) == 0 ? strtoull(ticks, NULL, 10) : UINT64_MAX;
 }
 
 unsigned long thread_runnable_count(void)

@@ -71,7 +71,8 @@ static int try_moments(struct stopping *s, struct err *e)
 static bool is_only_unknown(int rc)
 {
 	return rc == -EAGAIN || rc == -EBUSY || rc == -ETIME || rc == -ETIMEDOUT || rc == -ENOSYS || rc == -EPERM ||
-	       rc == -EACCES || rc == -EFAULT; /* memory that only the process itself may read */
+	       rc == -EACCES || rc == -EMFILE || rc == -ENFILE ||
+	       rc == -EFAULT; /* memory that only the process itself may read */
 }
 
 /* What the kernel has is read once more meanwhile. */

@@ -51,15 +51,16 @@ static bool field_is(const char *stat, unsigned field, long wanted)
 	return proc_stat_field(stat, field, value, sizeof value) == 0 && strtol(value, NULL, 10) == wanted;
 }
 
-/* -ENOENT: it is no child that sends no signal at its end. */
+/* -ESRCH: it is no child that sends no signal at its end; -errno: that could not be read. */
 static int read_silent_child(pid_t parent, pid_t pid, char text[STAT_BYTES])
 {
 	char path[40];
 
 	snprintf(path, sizeof path, "/proc/%d/stat", pid);
-	return whole_io_text(path, text, STAT_BYTES) == 0 && field_is(text, 4, parent) && field_is(text, 38, 0)
-	               ? 0
-	               : -ENOENT;
+	const int rc = whole_io_text(path, text, STAT_BYTES);
+	if (rc < 0)
+		return proc_stat_has_gone(rc) ? -ESRCH : rc;
+	return field_is(text, 4, parent) && field_is(text, 38, 0) ? 0 : -ESRCH;
 }
 
 static bool is_named(const char *stat)
@@ -91,7 +92,10 @@ static int look(struct search *s, pid_t pid, struct err *e)
 {
 	char text[STAT_BYTES], state[8];
 
-	if (read_silent_child(s->parent, pid, text) < 0 || proc_stat_field(text, 3, state, sizeof state) < 0)
+	const int rc = read_silent_child(s->parent, pid, text);
+	if (rc < 0 && rc != -ESRCH) /* it might be one */
+		return proc_stat_unread(rc, pid, e);
+	if (rc < 0 || proc_stat_field(text, 3, state, sizeof state) < 0)
 		return 0;
 	const bool named = is_named(text), ended = state[0] == 'Z';
 	const pid_t inner = number_for(s->parent, pid);

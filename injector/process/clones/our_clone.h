@@ -41,7 +41,7 @@ struct our_clone_wish {
 		.since_ticks = UINT64_MAX                                                                              \
 	}
 
-/* -ENOMEM. *clones is then as it was. */
+/* -ENOMEM, or what kept a child from being looked at; *clones is then as it was. */
 int our_clones_find(const struct target *t, struct our_clone_wish wish, struct our_clones *clones,
                     struct err *e) WARN_UNUSED;
 /* Is this a child of the process that is known as one, now? Of a child that nobody can collect meanwhile it stays true.

@@ -13,6 +13,7 @@
 #include "touch/threads/hand_back.h"
 #include "touch/threads/let_go.h"
 #include "touch/threads/reap.h"
+#include "process/proc_stat.h"
 #include "process/target.h"
 #include "host/watchdog.h"
 
@@ -45,7 +46,7 @@ static bool is_thread_of(pid_t pid, pid_t tid)
 	char path[64];
 
 	snprintf(path, sizeof path, "/proc/%d/task/%d", pid, tid);
-	return access(path, F_OK) == 0;
+	return access(path, F_OK) == 0 || !proc_stat_has_gone(-errno);
 }
 
 /*
