@@ -20,17 +20,22 @@
 #define END_NS 10000000000ull /* for the kernel to free much memory */
 #define END_PAUSE_NS 200000u
 
-/* How the process numbers one of its children: namespaces of processes are nested, and NSpid has a number of each. */
+/* How the process numbers one of its children: namespaces of processes are nested, and NSpid has a number of each.
+ * -errno: it could not be read, and a wait for another number would be for another child. */
 static pid_t number_for(pid_t parent, pid_t child)
 {
 	char status[STATUS_BYTES], *end;
 	unsigned depth = 0;
 	pid_t number = child;
 
-	const char *at = proc_status_read(status, parent, 0) == 0 ? proc_status_field(status, "NSpid") : NULL;
+	int rc = proc_status_read(status, parent, 0);
+	const char *at = rc == 0 ? proc_status_field(status, "NSpid") : NULL;
 	for (; at && strtol(at, &end, 10) > 0; at = end)
 		depth++;
-	at = proc_status_read(status, child, 0) == 0 ? proc_status_field(status, "NSpid") : NULL;
+	rc = rc ?: proc_status_read(status, child, 0);
+	if (rc < 0)
+		return rc;
+	at = proc_status_field(status, "NSpid");
 	for (unsigned i = 0; at && i < depth; i++, at = end)
 		number = (pid_t)strtol(at, &end, 10);
 	return number;
@@ -99,6 +104,8 @@ static int look(struct search *s, pid_t pid, struct err *e)
 		return 0;
 	const bool named = is_named(text), ended = state[0] == 'Z';
 	const pid_t inner = number_for(s->parent, pid);
+	if (inner < 0)
+		return proc_stat_has_gone(inner) ? 0 : proc_stat_unread(inner, pid, e);
 	if (!named && inner != s->wish.known) {
 		s->found.expected += !ended && has_begun_since(text, s->wish.since_ticks);
 		return 0;

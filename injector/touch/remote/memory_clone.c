@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "process/clones/our_clone.h"
+#include "process/thread.h"
 
 #define SLEEP_S 5u
 #define HOLD_NS 2000000000ull
@@ -45,6 +46,11 @@ int memory_clone_make(struct remote *r, pid_t *inner, uint64_t deadline_ns, stru
 	return 0;
 }
 
+static int was_killed(struct err *e)
+{
+	return err_set(e, EAGAIN, "somebody has killed the clone of the process");
+}
+
 /* Its stop, or its end. */
 static int await(pid_t pid, int what, uint64_t wait_ns, struct err *e)
 {
@@ -55,9 +61,7 @@ static int await(pid_t pid, int what, uint64_t wait_ns, struct err *e)
 		if (waitid(P_PID, (id_t)pid, &info, what | WEXITED | WNOHANG | __WALL) < 0)
 			return err_sys(e, "the clone of the process cannot be waited for");
 		if (info.si_pid)
-			return info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED || !what
-			               ? 0
-			               : err_set(e, EAGAIN, "somebody has killed the clone of the process");
+			return info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED || !what ? 0 : was_killed(e);
 		if (clock_monotonic_ns() >= deadline_ns)
 			return err_set(e, ETIMEDOUT, "the clone of the process does not %s", what ? "stop" : "end");
 		clock_pause(PAUSE_NS);
@@ -91,8 +95,11 @@ static int hold_stopped(const struct target *t, pid_t pid, struct err *e)
 
 int memory_clone_hold(const struct target *t, pid_t pid, struct err *e)
 {
-	if (ptrace(PTRACE_SEIZE, pid, 0, 0) < 0)
-		return err_sys(e, "the clone of the process cannot be traced");
+	if (ptrace(PTRACE_SEIZE, pid, 0, 0) < 0) {
+		const int rc = err_sys(e, "the clone of the process cannot be traced");
+		/* That is also what ptrace says of one that has ended. */
+		return thread_has_ended(pid, pid) ? was_killed(e) : rc;
+	}
 	if (ptrace(PTRACE_INTERRUPT, pid, 0, 0) < 0)
 		return err_sys(e, "the clone of the process cannot be stopped");
 	int rc = await(pid, WSTOPPED, HOLD_NS, e);
@@ -101,9 +108,10 @@ int memory_clone_hold(const struct target *t, pid_t pid, struct err *e)
 	if (rc < 0)
 		return rc;
 	rc = hold_stopped(t, pid, e);
-	if (rc < 0)
-		ptrace(PTRACE_DETACH, pid, 0, 0);
-	return rc;
+	/* One that was killed in its stop has its process wait for it only when this thread has. */
+	if (rc < 0 && ptrace(PTRACE_DETACH, pid, 0, 0) < 0)
+		(void)!await(pid, 0, END_NS, ERR_IGNORED);
+	return rc == -ESRCH ? was_killed(e) : rc;
 }
 
 int memory_clone_end(pid_t pid, struct err *e)

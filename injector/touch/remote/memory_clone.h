@@ -22,7 +22,7 @@
 int memory_clone_make(struct remote *r, pid_t *inner, uint64_t deadline_ns, struct err *e) WARN_UNUSED;
 /*
  * Holds a clone of the process that sleeps: this thread of memattach is its tracer until memory_clone_end. On failure
- * it is not held. Whoever got its number meanwhile is let go: -EAGAIN.
+ * it is not held. -EAGAIN: it was killed; or whoever got its number meanwhile is let go.
  */
 int memory_clone_hold(const struct target *t, pid_t pid, struct err *e) WARN_UNUSED;
 /* Ends one that is held. It is a zombie then. */

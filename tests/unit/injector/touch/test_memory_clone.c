@@ -87,11 +87,28 @@ static void test_clone_that_is_held_has_no_priority(void **state)
 	assert_int_equal(memory_clone_end(clone, &e), 0);
 }
 
+/* Which ptrace refuses as it refuses one that may not be traced: another one can be made. */
+static void test_clone_that_was_killed_is_none(void **state)
+{
+	const struct target self = { .pid = getpid(), .tid = getpid() };
+	const pid_t clone = make(OUR_CLONE_NAME, false);
+	struct err e;
+
+	(void)state;
+	kill(clone, SIGKILL);
+	assert_int_equal(waitid(P_PID, (id_t)clone, &(siginfo_t){ 0 }, WEXITED | WNOWAIT | __WALL), 0);
+	assert_int_equal(memory_clone_hold(&self, clone, &e), -EAGAIN);
+	assert_non_null(strstr(e.text, "killed"));
+	assert_int_equal(waitpid(clone, NULL, __WALL), clone);
+	assert_int_equal(memory_clone_hold(&self, clone, &e), -EAGAIN);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_who_is_no_clone_is_let_go),
 		cmocka_unit_test(test_clone_that_is_held_has_no_priority),
+		cmocka_unit_test(test_clone_that_was_killed_is_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
