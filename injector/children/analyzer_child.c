@@ -19,7 +19,8 @@
 
 #define LOOK_MS 100
 #define STOPPED_NS 15000000000ull
-#define FIRST_MOVED 32 /* descriptors that are passed on are from here on, but for the first ones */
+#define HELD_UP_NS 1000000000ull /* between two looks: memattach was stopped, or had no processor */
+#define FIRST_MOVED 32           /* descriptors that are passed on are from here on, but for the first ones */
 
 enum { NO_DUMP = 125 };
 
@@ -190,6 +191,7 @@ int analyzer_child_await(const struct analyzer_child *c, const struct patience *
 {
 	AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
 	uint64_t deadline_ns = clock_monotonic_ns() + c->seconds * 1000000000ull;
+	uint64_t looked_ns = clock_monotonic_ns();
 	uint64_t stopped_ns = 0; /* since when it has been stopped, by its user: it may never go on */
 	bool has_ended = false;
 	int wait_status = 0;
@@ -207,8 +209,12 @@ int analyzer_child_await(const struct analyzer_child *c, const struct patience *
 		if (ended < 0 && errno != EINTR)
 			return err_sys(e, "memanalyze, which %s, is gone", c->task);
 		bool goes_on = rc == 0 && patience->goes_on(patience->context, c->done ? c->done(c->child_context) : 0);
-		bool stands_still = stopped_ns && !has_ended && clock_monotonic_ns() - stopped_ns > STOPPED_NS;
-		if (goes_on && !stands_still && clock_monotonic_ns() <= deadline_ns)
+		const uint64_t now_ns = clock_monotonic_ns();
+		if (now_ns - looked_ns > HELD_UP_NS) /* which is no time of the child's: it may have ended in it */
+			deadline_ns += now_ns - looked_ns;
+		looked_ns = now_ns;
+		bool stands_still = stopped_ns && !has_ended && now_ns - stopped_ns > STOPPED_NS;
+		if (goes_on && !stands_still && now_ns <= deadline_ns)
 			continue;
 		if (!has_ended)
 			child_end(c->pid);

@@ -65,7 +65,8 @@ struct analyzer_child {
 /*
  * Waits for its end, with patience (recording/dump_file.h). *status is its exit status, of which memanalyze has made
  * one below 125. -ENOEXEC, -EPERM, -EIO: it could not be executed, had too many privileges, or no dump; -ECANCELED: a
- * signal ended it; -ETIMEDOUT, also where it has been stopped for 15 s; what report_pipe_move returns.
+ * signal ended it; -ETIMEDOUT, also where it has been stopped for 15 s, but not for the time in which memattach itself
+ * was; what report_pipe_move returns.
  */
 int analyzer_child_await(const struct analyzer_child *child, const struct patience *patience, int *status,
                          struct err *e) WARN_UNUSED;
