@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "run/steps/memory_looks.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -153,7 +155,9 @@ static void find_holders_aside(struct session *s, struct block_labels *labels)
 		find_holders(s, labels);
 		_exit(0);
 	}
-	if (child > 0)
+	if (child < 0)
+		snprintf(labels->why, sizeof labels->why, "no process can be made to look: %s", strerror(errno));
+	else
 		child_await(child, goes_on, &waiting, NULL);
 	if (status_line_wanted(s))
 		say_status(NULL);
