@@ -102,7 +102,11 @@ static int64_t file_map(int fd, uint64_t bytes, uint64_t least_bytes, int protec
 		return size;
 	if ((uint64_t)size < least_bytes || bytes < least_bytes || bytes % PAGE_BYTES)
 		return -EINVAL;
-	return mapping_new(0, bytes, protection, MAP_SHARED, fd);
+	const int64_t address = mapping_new(0, bytes, protection, MAP_SHARED, fd);
+	/* Most of it is never touched: a core of the program that has it would touch and write all of it. */
+	if (address >= 0)
+		(void)syscall_madvise((const void *)address, bytes, MADV_DONTDUMP);
+	return address;
 }
 
 static int64_t dump_map(const struct control_start *start)

@@ -55,10 +55,21 @@ def gdb_beside_us(context):
 
 @case()
 def gcore_beside_us(context):
-    """Cores of the process, with the payload in it, are written."""
+    """Cores of the process, with the payload in it, are written, and are hardly larger: what memattach records is not in them, nor touched."""
     need("gcore")
     victim = Victim(context, "alloc_loop", "2")
-    before_during_and_after(context, victim, lambda: tool("gcore", "-o", context.unique("core", ""), victim.pid, says="Saved corefile"))
+    sizes = []
+
+    def write_core():
+        name = context.unique("core", "")
+        tool("gcore", "-o", name, victim.pid, says="Saved corefile")
+        sizes.append(os.path.getsize(f"{name}.{victim.pid}"))
+        os.unlink(f"{name}.{victim.pid}")
+        touched = re.findall(r"memfd:memattach-(\w+)[^\n]*\n(?:[^\n]*\n)*?Rss:\s*(\d+) kB", read_text(f"/proc/{victim.pid}/smaps"))
+        assert all(int(size) < 64 << 10 for _, size in touched), touched
+
+    before_during_and_after(context, victim, write_core)
+    assert max(sizes) < min(sizes) + (64 << 20), sizes
 
 
 @case()
