@@ -113,6 +113,16 @@ static void wait_for(const char *when)
 		victim_wrong("no line came");
 }
 
+/* The end is asked for more than once, and each time interrupts. */
+static int status_of(pid_t child)
+{
+	int status = 0;
+
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	return status;
+}
+
 static void run_vfork(void)
 {
 	char line[32];
@@ -127,8 +137,8 @@ static void run_vfork(void)
 				;
 			_exit(5);
 		}
-		int status = 0;
-		if (waitpid(child, &status, 0) != child || WEXITSTATUS(status) != 5)
+		const int status = status_of(child);
+		if (!WIFEXITED(status) || WEXITSTATUS(status) != 5)
 			victim_wrong("the vfork child ended with %x", (unsigned)status);
 		allocate(&random);
 		victim_say("BACK");
@@ -187,14 +197,14 @@ static int shared_child(void *argument)
 static void run_clone_vm(void)
 {
 	static unsigned char stack[256 << 10] __attribute__((aligned(64)));
-	int status = 0;
 
 	/* It allocates on this thread's TLS: so this thread must not allocate meanwhile, and does not. */
 	pid_t child = clone(shared_child, stack + sizeof stack, CLONE_VM | SIGCHLD, NULL);
 	while (!victim_done())
 		usleep(1000);
 	atomic_store(&child_ends, true);
-	if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 3)
+	const int status = status_of(child);
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 3)
 		victim_wrong("the child that shares the memory ended with %x", (unsigned)status);
 	if (!atomic_load(&child_rounds))
 		victim_wrong("the child that shares the memory did nothing");
