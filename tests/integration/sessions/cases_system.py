@@ -290,10 +290,13 @@ def system_lets_sleep(context):
     sleeping = machine.start("sh -c 'sleep 100000; :'", "sleeping")
     supervisor = machine.system("--name", "sh")
     machine.await_text("system", rf"^attached to {sleeping} ")
+    # A tick each 3 s: one read each, and a whole look each 10 s. With a whole look each time it was 44, always. What a session does at its
+    # beginning is done after a few seconds, and later on a busy machine.
     machine.ask("sleep 13")
-    # A tick each 3 s: one read each, and a whole look each 10 s. With a whole look each time it was 44.
-    reads = reads_of(machine, supervisor, 18)
-    assert reads <= 35, reads
+    counted = [reads_of(machine, supervisor, 18)]
+    while counted[-1] > 35 and len(counted) < 5:
+        counted.append(reads_of(machine, supervisor, 18))
+    assert counted[-1] <= 35, counted
     machine.ask(f"kill -INT {supervisor}")
     assert machine.end_of(supervisor) == 0, machine.text("system")
     machine.check_clean()
