@@ -31,7 +31,8 @@ static int set_up(void **state)
 	struct err e;
 
 	(void)state;
-	char *at = mmap(NULL, (size_t)2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	/* What is behind the first page is never touched; farther behind could be a file, which is read. */
+	char *at = mmap(NULL, (size_t)8 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_true(at != MAP_FAILED);
 	page = (uint64_t)(uintptr_t)at;
 	memset(at, 'x', 64);
