@@ -52,6 +52,19 @@ static inline uint64_t victim_random(uint64_t *state)
 /* Allocates a block, fills it, checks each byte of it and frees it: for victims whose heap is not compared. May be
  * called by any thread. */
 void victim_block(uint64_t *random);
+/* READY, and rounds of such blocks until SIGUSR1 comes; returns main's return value. */
+static inline int victim_blocks(void)
+{
+	uint64_t random = 88172645463325252ull;
+
+	victim_ready();
+	while (!victim_done()) {
+		for (unsigned i = 0; i < 100; i++)
+			victim_block(&random);
+		victim_round();
+	}
+	return victim_report();
+}
 
 /* Keep the function's frame: called by name in reports. */
 #define VICTIM_FRAME __attribute__((noinline, noclone))

@@ -6,9 +6,9 @@ import subprocess
 import threading
 import time
 
-from harm_redis import Said
+from harm_redis import Said, await_rounds
 from harness import free_port, wait_for_port
-from procfs import Failure, PATIENCE, describe, read_text
+from procfs import Failure, PATIENCE, read_text
 
 CLIENTS = 3
 AGAIN = 20  # requests by one connection, of clients that connect again
@@ -80,12 +80,7 @@ class NginxUnderLoad:
             raise Failure(f"{self.lines.seen[:5]}")
 
     def rounds_go_on(self):
-        before, end = self.rounds, time.monotonic() + PATIENCE
-        while self.rounds < before + 4 * CLIENTS:
-            self.check_alive()
-            if time.monotonic() > end:
-                raise Failure(f"the worker answers nobody: {describe(self.pid)}")
-            time.sleep(0.01)
+        await_rounds(self, 4 * CLIENTS)
 
     def finish(self):
         self.rounds_go_on()

@@ -6,8 +6,8 @@ import subprocess
 import threading
 import time
 
-from harm_redis import Said
-from procfs import Failure, PATIENCE, Skip, describe
+from harm_redis import Said, await_rounds
+from procfs import Failure, PATIENCE, Skip
 
 ROWS = 5000
 TABLE = f"create table words as select g, md5(g::text) as word from generate_series(1, {ROWS}) g;"
@@ -82,12 +82,7 @@ class PostgresUnderLoad:
             raise Failure(f"{self.lines.seen[:5]}")
 
     def rounds_go_on(self):
-        before, end = self.rounds, time.monotonic() + PATIENCE
-        while self.rounds < before + 2:  # one of them was asked for afterwards
-            self.check_alive()
-            if time.monotonic() > end:
-                raise Failure(f"the backend answers no query: {describe(self.pid)}")
-            time.sleep(0.02)
+        await_rounds(self, 2)  # one of them was asked for afterwards
 
     def finish(self):
         self.rounds_go_on()

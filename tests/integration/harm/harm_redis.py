@@ -50,6 +50,16 @@ class Said:
         self.seen = []
 
 
+def await_rounds(server, more):
+    """Of one that counts what it answers rightly."""
+    before, end = server.rounds, time.monotonic() + PATIENCE
+    while server.rounds < before + more:
+        server.check_alive()
+        if time.monotonic() > end:
+            raise Failure(f"{server.name} answers nobody: {describe(server.pid)}")
+        time.sleep(0.01)
+
+
 class RedisIdle:
     """redis-server that nobody talks to. Looks like a Victim of the harness."""
 

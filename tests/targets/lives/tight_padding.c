@@ -59,18 +59,11 @@ static int fill_behind(struct dl_phdr_info *info, size_t size, void *left)
 
 int main(void)
 {
-	uint64_t random = 88172645463325252ull;
 	size_t left = 0;
 
 	victim_start("tight_padding");
 	dl_iterate_phdr(fill_behind, &left);
 	if (left < (size_t)(stub_code_end - stub_code) + sizeof(struct stub_data))
 		victim_wrong("it was linked with %zu bytes behind its code", left);
-	victim_ready();
-	while (!victim_done()) {
-		for (unsigned i = 0; i < 100; i++)
-			victim_block(&random);
-		victim_round();
-	}
-	return victim_report();
+	return victim_blocks();
 }
